@@ -1,0 +1,24 @@
+//! What is on the wire of the Model Context Protocol.
+//!
+//! Pure: no socket, no clock, no runtime. Bytes come in as slices, time as an argument.
+//!
+//! - [`jsonrpc`]: the envelope, read without building a tree.
+//! - [`types`]: every payload of every revision, in its newest shape.
+//! - [`revision`]: one file per date with what it does differently.
+//! - [`method`]: the one table of methods.
+//! - [`codec`]: newline-delimited JSON, server-sent events, header values.
+//! - [`pending`]: the table of open requests.
+
+pub mod codec;
+pub mod jsonrpc;
+pub mod meta;
+pub mod method;
+pub mod pending;
+pub mod principal;
+pub mod revision;
+pub mod types;
+
+// pub use jsonrpc::{RequestId, RpcError};
+// pub use meta::Meta;
+pub use principal::Principal;
+// pub use revision::Revision;
