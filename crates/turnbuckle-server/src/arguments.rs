@@ -1,0 +1,64 @@
+//! Reading the arguments of a call into the type its handler wants.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+
+/// Arguments that a handler does not look at.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Any {}
+
+/// Reads arguments; the error names the path and what was expected there, so that a model can correct itself.
+pub(crate) fn read<A: DeserializeOwned>(json: &str) -> Result<A, String> {
+    // Keeping track of the path costs something, so only a failed reading is repeated with it.
+    serde_json::from_str(json).or_else(|error| Err(explain::<A>(json).unwrap_or_else(|| describe("arguments", &error))))
+}
+
+fn explain<A: DeserializeOwned>(json: &str) -> Option<String> {
+    let mut json = serde_json::Deserializer::from_str(json);
+    let error = serde_path_to_error::deserialize::<_, A>(&mut json).err()?;
+    let path = match error.path().to_string().as_str() {
+        "." => "arguments".to_owned(),
+        path => format!("arguments.{path}"),
+    };
+    Some(describe(&path, error.inner()))
+}
+
+fn describe(path: &str, error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    // The position is one in our buffer, not in anything the model wrote.
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    format!("invalid arguments: `{path}`: {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only read")]
+    struct Trip {
+        city: String,
+        legs: Vec<Leg>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only read")]
+    struct Leg {
+        days: u8,
+    }
+
+    #[test]
+    fn a_wrong_type_is_named_with_its_path() {
+        let error = read::<Trip>(r#"{"city":"Oslo","legs":[{"days":1},{"days":"two"}]}"#).unwrap_err();
+
+        assert_eq!(error, "invalid arguments: `arguments.legs[1].days`: invalid type: string \"two\", expected u8");
+    }
+
+    #[test]
+    fn a_missing_member_is_named() {
+        let error = read::<Trip>(r#"{"city":"Oslo"}"#).unwrap_err();
+
+        assert_eq!(error, "invalid arguments: `arguments`: missing field `legs`");
+    }
+}

@@ -1,0 +1,133 @@
+//! What a server offers, as an immutable table that is replaced as a whole when something changes.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use turnbuckle_protocol::{Revision, RpcError};
+
+use crate::{
+    Prompt, Resource, ResourceTemplate, Tool,
+    input::Keys,
+    lifecycle::Rules,
+};
+
+/// Everything that is registered.
+#[derive(Clone, Default)]
+pub(crate) struct Catalog {
+    pub(crate) tools: Table<Tool>,
+    pub(crate) prompts: Table<Prompt>,
+    pub(crate) resources: Table<Resource>,
+    pub(crate) templates: Table<ResourceTemplate>,
+}
+
+/// Something that is listed under a unique key.
+pub(crate) trait Listed {
+    /// The member of the list result that holds the items.
+    const MEMBER: &'static str;
+    /// The name or URI.
+    fn key(&self) -> &str;
+    /// Writes the item as the peer's revision reads it.
+    fn write(&self, rules: &Rules, out: &mut Vec<u8>);
+}
+
+/// Items in the order of their registration.
+pub(crate) struct Table<T> {
+    items: Vec<Arc<T>>,
+    places: HashMap<String, usize>,
+    /// The list as bytes, once per revision.
+    whole: [OnceLock<Bytes>; Revision::ALL.len()],
+}
+
+impl<T: Listed> Table<T> {
+    /// Adds an item, or replaces the one with the same key in its place.
+    pub(crate) fn put(&mut self, item: T) {
+        match self.places.get(item.key()) {
+            Some(&place) => self.items[place] = Arc::new(item),
+            None => {
+                self.places.insert(item.key().to_owned(), self.items.len());
+                self.items.push(Arc::new(item));
+            }
+        }
+        self.whole = Default::default();
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Arc<T>> {
+        self.items.get(*self.places.get(key)?)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.items.iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// One page of the list as the peer's revision reads it, without the closing brace.
+    pub(crate) fn page(
+        &self,
+        rules: &Rules,
+        cursor: Option<&str>,
+        size: Option<usize>,
+        keys: &Keys,
+    ) -> Result<Bytes, RpcError> {
+        let first = match cursor {
+            Some(cursor) => self.place_after(cursor, keys)?,
+            None => 0,
+        };
+        if first == 0 && size.is_none_or(|size| self.items.len() <= size) {
+            return Ok(self.whole[rules.index()].get_or_init(|| self.write(rules, &self.items).into()).clone());
+        }
+        let last = size.map_or(self.items.len(), |size| (first + size).min(self.items.len()));
+        let mut page = self.write(rules, &self.items[first..last]);
+        if last < self.items.len() {
+            page.extend_from_slice(br#","nextCursor":""#);
+            page.extend_from_slice(self.cursor(last, keys).as_bytes());
+            page.push(b'"');
+        }
+        Ok(page.into())
+    }
+
+    fn write(&self, rules: &Rules, items: &[Arc<T>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(b"{\"");
+        out.extend_from_slice(T::MEMBER.as_bytes());
+        out.extend_from_slice(b"\":[");
+        for (at, item) in items.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            item.write(rules, &mut out);
+        }
+        out.push(b']');
+        out
+    }
+
+    /// A cursor names the last item sent, so that the next page fits even if the list has changed meanwhile.
+    fn cursor(&self, next: usize, keys: &Keys) -> String {
+        let position = (next, self.items[next - 1].key());
+        keys.seal(&serde_json::to_vec(&position).unwrap_or_default(), T::MEMBER.as_bytes())
+    }
+
+    fn place_after(&self, cursor: &str, keys: &Keys) -> Result<usize, RpcError> {
+        let invalid = || RpcError::invalid_params("the cursor is not one that this list gave out");
+        let position = keys.open(cursor, T::MEMBER.as_bytes()).map_err(|_| invalid())?;
+        let (next, key): (usize, String) = serde_json::from_slice(&position).map_err(|_| invalid())?;
+        Ok(self.places.get(&key).map_or(next, |place| place + 1).min(self.items.len()))
+    }
+}
+
+impl<T> Clone for Table<T> {
+    fn clone(&self) -> Self {
+        Self { items: self.items.clone(), places: self.places.clone(), whole: self.whole.clone() }
+    }
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), places: HashMap::new(), whole: Default::default() }
+    }
+}

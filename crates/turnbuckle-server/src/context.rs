@@ -1,0 +1,197 @@
+//! What a handler may do beside returning its result.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use serde::Serialize;
+use turnbuckle_protocol::{
+    Principal, RequestId,
+    jsonrpc,
+    types::{ClientCapabilities, Implementation, LogLevel, LoggingMessageParams, ProgressParams},
+};
+use turnbuckle_store::Change;
+
+use crate::{
+    Server,
+    exchange::Run,
+    input::Rounds,
+    lifecycle::Caller,
+    outbox::Outbox,
+};
+
+/// What a handler knows about its request, and what it may do beside returning a result.
+///
+/// Cheap to clone. It never tells how the client speaks: progress, log messages and questions reach every client in
+/// the way it understands, or not at all where it cannot.
+#[derive(Clone)]
+pub struct Context {
+    pub(crate) call: Arc<Call>,
+}
+
+/// One request on its way through the server.
+pub(crate) struct Call {
+    pub(crate) id: RequestId,
+    pub(crate) server: Server,
+    pub(crate) caller: Caller,
+    pub(crate) outbox: Outbox,
+    /// Questions and answers, where asking ends the round.
+    pub(crate) rounds: Option<Box<Rounds>>,
+    /// The last progress that was sent.
+    progress: Mutex<f64>,
+}
+
+impl Context {
+    /// Tells the client how far the work has come, if it wants to know: `progress` of `total`.
+    ///
+    /// A value that does not exceed the last one is left out. Waits while the client is slow to read.
+    pub async fn progress(&self, progress: impl Into<f64>, total: impl Into<f64>) {
+        self.report(progress.into(), Some(total.into()), None).await;
+    }
+
+    /// Like [`progress`](Self::progress), with a sentence for people. The total may be unknown.
+    pub async fn progress_message(&self, progress: impl Into<f64>, total: Option<f64>, message: impl Into<String>) {
+        self.report(progress.into(), total, Some(message.into())).await;
+    }
+
+    async fn report(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let call = &self.call;
+        let Some(token) = &call.caller.progress_token else { return };
+        if !call.exceeds_last(progress) || call.is_muted() {
+            return;
+        }
+        let mut params = ProgressParams::new(token.clone(), progress);
+        params.total = total;
+        params.message = message;
+        call.caller.rules.lower(&mut params);
+        self.send("notifications/progress", &params).await;
+    }
+
+    /// Sends a log message to the client, if it wants messages of this level.
+    pub async fn log(&self, level: LogLevel, data: impl Serialize) {
+        self.log_as(level, None, data).await;
+    }
+
+    /// Like [`log`](Self::log), under the name of a logger.
+    pub async fn log_as(&self, level: LogLevel, logger: Option<&str>, data: impl Serialize) {
+        let call = &self.call;
+        if call.caller.log_level.is_none_or(|wanted| level < wanted) || call.is_muted() {
+            return;
+        }
+        let Ok(data) = serde_json::to_value(data) else { return };
+        let mut params = LoggingMessageParams::new(level, data);
+        params.logger = logger.map(str::to_owned);
+        call.caller.rules.lower(&mut params);
+        self.send("notifications/message", &params).await;
+    }
+
+    async fn send(&self, method: &str, params: &impl Serialize) {
+        let mut message = Vec::with_capacity(192);
+        if jsonrpc::write_notification(&mut message, method, params).is_ok() {
+            self.call.outbox.push(message.into());
+            self.call.outbox.flushed().await;
+        }
+    }
+
+    /// What the client says about itself.
+    pub fn client(&self) -> Option<&Implementation> {
+        self.call.caller.client.info.as_ref()
+    }
+
+    /// What the client can do.
+    pub fn client_capabilities(&self) -> &ClientCapabilities {
+        &self.call.caller.client.capabilities
+    }
+
+    /// Who is asking, if the transport could tell.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.call.caller.principal.as_deref()
+    }
+
+    /// The id of the request, for logs.
+    pub fn request_id(&self) -> &RequestId {
+        &self.call.id
+    }
+
+    /// Something that a layer below put into the request: HTTP headers (`http::HeaderMap`), the peer's address
+    /// (`std::net::SocketAddr`), anything of your own. Absent on stdio.
+    pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
+        self.call.caller.extensions.get::<T>()
+    }
+
+    /// Tells every client that wants to know that a resource has new content.
+    pub fn resource_updated(&self, uri: impl Into<Arc<str>>) {
+        self.publish(Change::ResourceUpdated { uri: uri.into() });
+    }
+
+    /// Tells every client that wants to know that the list of tools has changed.
+    pub fn tools_changed(&self) {
+        self.publish(Change::ToolsChanged);
+    }
+
+    /// Tells every client that wants to know that the list of prompts has changed.
+    pub fn prompts_changed(&self) {
+        self.publish(Change::PromptsChanged);
+    }
+
+    /// Tells every client that wants to know that the list of resources has changed.
+    pub fn resources_changed(&self) {
+        self.publish(Change::ResourcesChanged);
+    }
+
+    fn publish(&self, change: Change) {
+        if !self.call.is_muted() {
+            self.call.server.publish(change);
+        }
+    }
+
+    /// Runs a future to its end even if the call is cancelled, which drops the handler where it stands.
+    ///
+    /// Returns what it returns, or nothing if it panicked.
+    pub async fn detach<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        tokio::spawn(future).await.ok()
+    }
+
+    /// The server that runs this handler.
+    pub fn server(&self) -> &Server {
+        &self.call.server
+    }
+}
+
+impl Call {
+    pub(crate) fn new(id: RequestId, server: Server, caller: Caller, rounds: Option<Box<Rounds>>) -> Self {
+        Self { id, server, caller, outbox: Outbox::default(), rounds, progress: Mutex::new(f64::NEG_INFINITY) }
+    }
+
+    /// Says whether the handler only repeats what an earlier round has shown.
+    fn is_muted(&self) -> bool {
+        self.rounds.as_ref().is_some_and(|rounds| rounds.is_replaying())
+    }
+
+    fn exceeds_last(&self, progress: f64) -> bool {
+        let mut last = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not a number exceeds nothing.
+        let exceeds = progress.is_finite() && progress > *last;
+        if exceeds {
+            *last = progress;
+        }
+        exceeds
+    }
+
+    /// The outcome of a round that ended with open questions.
+    pub(crate) fn end_of_round(&self) -> Option<Run> {
+        self.rounds.as_ref()?.end(self)
+    }
+
+    /// Queues a message for the client.
+    pub(crate) fn send(&self, message: impl Into<Bytes>) {
+        self.outbox.push(message.into());
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("request_id", &self.call.id).finish_non_exhaustive()
+    }
+}

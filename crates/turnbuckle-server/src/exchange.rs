@@ -1,0 +1,149 @@
+//! One request being answered.
+//!
+//! Transports drive it and know nothing of tools: they get messages to send, then the answer.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
+
+use crate::{context::Call, incident};
+
+/// A future that a handler became.
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A complete JSON-RPC response, or the error to make one of.
+pub(crate) type Outcome = Result<Vec<u8>, RpcError>;
+
+/// What dispatch made of a request.
+pub(crate) enum Run {
+    /// Answered without waiting for anything.
+    Ready(Outcome),
+    /// A handler that has yet to run.
+    Handler(BoxFuture<Outcome>),
+}
+
+/// What happened next in an exchange.
+pub(crate) enum Step {
+    /// A notification or a request for the peer.
+    Message(Bytes),
+    /// The answer; nothing follows.
+    Answer(Answer),
+    /// The exchange was cancelled and has no answer; what is left to say to the peer is in here.
+    Cancelled(Vec<Bytes>),
+}
+
+/// The last word of an exchange.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The JSON-RPC response as it goes on the wire.
+    pub(crate) body: Bytes,
+    /// The status that Streamable HTTP gives it.
+    pub(crate) status: u16,
+}
+
+/// One request, its handler and what it sends.
+pub(crate) struct Exchange {
+    pub(crate) call: Arc<Call>,
+    run: Option<BoxFuture<Outcome>>,
+    outcome: Option<Outcome>,
+}
+
+impl Exchange {
+    pub(crate) fn new(call: Arc<Call>, run: Run) -> Self {
+        match run {
+            Run::Ready(outcome) => Self { call, run: None, outcome: Some(outcome) },
+            Run::Handler(run) => Self { call, run: Some(run), outcome: None },
+        }
+    }
+
+    /// The id that the answer will bear.
+    pub(crate) fn id(&self) -> &RequestId {
+        &self.call.id
+    }
+
+    /// Runs the handler until there is something to send.
+    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.run.is_some() {
+            // Before the handler is polled, so that nothing it does afterwards goes unnoticed.
+            self.call.outbox.watch(cx);
+            if self.call.outbox.is_cancelled() {
+                return Poll::Ready(Step::Cancelled(self.abandon()));
+            }
+            if let Some(message) = self.call.outbox.pop() {
+                return Poll::Ready(Step::Message(message));
+            }
+            self.poll_handler(cx);
+        }
+        if let Some(message) = self.call.outbox.pop() {
+            return Poll::Ready(Step::Message(message));
+        }
+        match self.outcome.take() {
+            Some(outcome) => Poll::Ready(Step::Answer(self.finish(outcome))),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Waits for the next step.
+    pub(crate) async fn step(&mut self) -> Step {
+        std::future::poll_fn(|cx| self.poll_step(cx)).await
+    }
+
+    fn poll_handler(&mut self, cx: &mut Context<'_>) {
+        while let Some(run) = &mut self.run {
+            let outcome = match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
+                Ok(Poll::Ready(outcome)) => outcome,
+                // An open question ends the round: the handler is dropped, and runs again with its answer.
+                Ok(Poll::Pending) => match self.call.end_of_round() {
+                    Some(Run::Ready(outcome)) => outcome,
+                    Some(Run::Handler(last)) => {
+                        self.run = Some(last);
+                        continue;
+                    }
+                    None => return,
+                },
+                Err(panic) => Err(incident::panicked(&*panic)),
+            };
+            self.run = None;
+            self.outcome = Some(outcome);
+        }
+    }
+
+    /// Drops the handler and returns what it still had to say.
+    fn abandon(&mut self) -> Vec<Bytes> {
+        self.run = None;
+        let rest = std::iter::from_fn(|| self.call.outbox.pop()).collect();
+        self.call.outbox.close();
+        rest
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Answer {
+        self.call.outbox.close();
+        match outcome {
+            Ok(body) => Answer { body: body.into(), status: 200 },
+            Err(error) => Answer::error(Some(&self.call.id), &error, self.call.caller.rules.status(error.code)),
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.run = None;
+        self.call.outbox.close();
+    }
+}
+
+impl Answer {
+    /// An error response.
+    pub(crate) fn error(id: Option<&RequestId>, error: &RpcError, status: u16) -> Self {
+        let mut body = Vec::with_capacity(128);
+        jsonrpc::write_error(&mut body, id, error);
+        Self { body: body.into(), status }
+    }
+}

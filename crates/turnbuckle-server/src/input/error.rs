@@ -1,0 +1,98 @@
+//! Why a question got no answer.
+
+use turnbuckle_protocol::{
+    RpcError,
+    jsonrpc::code,
+    types::ClientCapabilities,
+};
+
+use crate::{
+    lifecycle::Rules,
+    tools::{ToolError, ToolErrorKind},
+};
+
+/// Why a question to the client got no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The client did not say that it can be asked this. Nothing was sent.
+    #[error("the client does not offer {}", describe(needed))]
+    Undeclared {
+        /// What it would have to offer.
+        needed: Box<ClientCapabilities>,
+    },
+    /// The client answered with an error.
+    #[error("the client refused `{method}`: {error}")]
+    Refused {
+        /// What it was asked.
+        method: String,
+        /// What it said.
+        error: RpcError,
+    },
+    /// The client did not answer in time; the question was taken back.
+    #[error("the client did not answer `{method}` in time")]
+    TimedOut {
+        /// What it was asked.
+        method: String,
+    },
+    /// The connection or session ended before the answer came.
+    #[error("the client went away before it answered `{method}`")]
+    Gone {
+        /// What it was asked.
+        method: String,
+    },
+    /// The answer does not fit the question.
+    #[error("the answer to `{key}` does not fit: {reason}")]
+    BadAnswer {
+        /// The key of the question.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// This kind of request gives no opportunity to ask.
+    #[error("`{method}` cannot be asked while answering this request")]
+    Unreachable {
+        /// What was to be asked.
+        method: &'static str,
+    },
+}
+
+impl AskError {
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
+            Self::Undeclared { ref needed } => {
+                ToolErrorKind::Undeclared(needed.clone(), self.to_string()).into()
+            }
+            // The model may find another way when it knows that the user or the client said no.
+            other => ToolError::new(other.to_string()),
+        }
+    }
+
+    /// The protocol error for handlers that have no other way to fail.
+    pub(crate) fn into_rpc_error(self, rules: &Rules) -> RpcError {
+        match self {
+            Self::Undeclared { ref needed } => undeclared(rules, needed, &self.to_string()),
+            other => RpcError::internal(other.to_string()),
+        }
+    }
+}
+
+/// The protocol error for a client that lacks a capability.
+pub(crate) fn undeclared(rules: &Rules, needed: &ClientCapabilities, message: &str) -> RpcError {
+    if rules.undeclared_is_error {
+        RpcError::new(code::MISSING_CAPABILITY, message)
+            .with_data(serde_json::json!({ "requiredCapabilities": needed }))
+    } else {
+        RpcError::internal(message)
+    }
+}
+
+fn describe(needed: &ClientCapabilities) -> String {
+    match serde_json::to_value(needed) {
+        Ok(serde_json::Value::Object(members)) => {
+            let names: Vec<_> = members.keys().map(|name| format!("`{name}`")).collect();
+            names.join(", ")
+        }
+        _ => "what the handler needs".to_owned(),
+    }
+}

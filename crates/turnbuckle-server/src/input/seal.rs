@@ -1,0 +1,114 @@
+//! Values that leave the server and must come back unchanged: request state and cursors.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use chacha20poly1305::{
+    KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use sha2::{Digest, Sha256};
+
+const KEY_ID: usize = 4;
+const NONCE: usize = 24;
+
+/// The keys of a server: the first seals, every one opens.
+///
+/// Text form: Base64url of key id, nonce and ciphertext (XChaCha20-Poly1305).
+pub(crate) struct Keys {
+    keys: Vec<([u8; KEY_ID], XChaCha20Poly1305)>,
+}
+
+/// A sealed value that cannot be opened: altered, sealed for something else, or under a key that is gone.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unsealed;
+
+impl Keys {
+    /// Keys of this process only.
+    pub(crate) fn random() -> Self {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).expect("the operating system gives random bytes");
+        Self::new(&[secret.to_vec()])
+    }
+
+    /// Keys made of secrets that several processes share. The first seals.
+    pub(crate) fn new(secrets: &[Vec<u8>]) -> Self {
+        Self { keys: secrets.iter().map(|secret| derive(secret)).collect() }
+    }
+
+    /// Seals `plain` for `purpose`: only who names the same purpose can open it.
+    pub(crate) fn seal(&self, plain: &[u8], purpose: &[u8]) -> String {
+        let (id, cipher) = self.keys.first().expect("a server always has a key");
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
+        let sealed = cipher
+            .encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad: purpose })
+            .expect("the cipher takes any message that fits into memory");
+        BASE64_URL_SAFE_NO_PAD.encode([id.as_slice(), &nonce, &sealed].concat())
+    }
+
+    /// Opens what [`seal`](Self::seal) made for the same purpose.
+    pub(crate) fn open(&self, text: &str, purpose: &[u8]) -> Result<Vec<u8>, Unsealed> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| Unsealed)?;
+        let (id, rest) = bytes.split_at_checked(KEY_ID).ok_or(Unsealed)?;
+        let (nonce, sealed) = rest.split_at_checked(NONCE).ok_or(Unsealed)?;
+        let (_, cipher) = self.keys.iter().find(|(known, _)| known == id).ok_or(Unsealed)?;
+        cipher.decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad: purpose }).map_err(|_| Unsealed)
+    }
+}
+
+fn derive(secret: &[u8]) -> ([u8; KEY_ID], XChaCha20Poly1305) {
+    let key = Sha256::new_with_prefix(b"turnbuckle sealing key\0").chain_update(secret).finalize();
+    let digest = Sha256::new_with_prefix(b"turnbuckle key id\0").chain_update(key).finalize();
+    let mut id = [0; KEY_ID];
+    id.copy_from_slice(&digest[..KEY_ID]);
+    (id, XChaCha20Poly1305::new(&key))
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keys(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_opens_for_the_same_purpose_only() {
+        let keys = Keys::random();
+
+        let text = keys.seal(b"state", b"tools/call");
+
+        assert_eq!(keys.open(&text, b"tools/call"), Ok(b"state".to_vec()));
+        assert_eq!(keys.open(&text, b"prompts/get"), Err(Unsealed));
+    }
+
+    #[test]
+    fn every_altered_character_is_noticed() {
+        let keys = Keys::random();
+        let text = keys.seal(b"state", b"");
+
+        for at in 0..text.len() {
+            let mut altered = text.clone().into_bytes();
+            altered[at] = if altered[at] == b'A' { b'B' } else { b'A' };
+            let altered = String::from_utf8(altered).unwrap();
+
+            assert_eq!(keys.open(&altered, b""), Err(Unsealed), "character {at}");
+        }
+        assert_eq!(keys.open(&format!("{text}-TAMPERED"), b""), Err(Unsealed));
+        assert_eq!(keys.open("", b""), Err(Unsealed));
+    }
+
+    #[test]
+    fn an_old_key_still_opens_and_a_removed_one_does_not() {
+        let old = Keys::new(&[b"old".to_vec()]);
+        let rotated = Keys::new(&[b"new".to_vec(), b"old".to_vec()]);
+        let later = Keys::new(&[b"new".to_vec()]);
+
+        let text = old.seal(b"state", b"");
+
+        assert_eq!(rotated.open(&text, b""), Ok(b"state".to_vec()));
+        assert_eq!(later.open(&text, b""), Err(Unsealed));
+        assert_eq!(later.open(&rotated.seal(b"state", b""), b""), Ok(b"state".to_vec()));
+    }
+}

@@ -1,0 +1,161 @@
+//! Which rules a request lives by.
+//!
+//! The only room of the server that knows revisions and eras. Everyone else reads [`Rules`] and [`Caller`].
+
+pub(crate) mod live;
+pub(crate) mod session;
+pub(crate) mod stateless;
+
+use std::sync::Arc;
+
+use http::Extensions;
+use serde::Serialize;
+use turnbuckle_protocol::{
+    Principal, RequestId, Revision,
+    jsonrpc::code,
+    revision::Versioned,
+    types::LogLevel,
+};
+use turnbuckle_store::ClientProfile;
+
+use live::Live;
+
+/// What the peer's revision asks for, where revisions differ.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    revision: Revision,
+    /// How a handler's question reaches the client.
+    pub(crate) asking: Asking,
+    /// Whether results carry `resultType`, cache hints and the server's identity.
+    pub(crate) stamps: bool,
+    /// What the loss of an HTTP connection means for the request on it.
+    pub(crate) disconnect: Disconnect,
+    /// The code of a resource that does not exist.
+    pub(crate) resource_not_found: i64,
+    /// Whether an undeclared client capability is an error of its own or a failure of the call.
+    pub(crate) undeclared_is_error: bool,
+    /// Whether several messages may come as one array.
+    pub(crate) batches: bool,
+    /// Whether an error whose request had no readable id says `"id": null`.
+    pub(crate) null_ids: bool,
+    /// Whether a stream begins with an event that has only an id, to come back to.
+    pub(crate) primes_streams: bool,
+    /// Whether the peer must see an answer before it is told of changes.
+    pub(crate) quiet_start: bool,
+}
+
+/// How a handler's question reaches the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// As a request, while the handler waits.
+    Request,
+    /// As the end of this round; the handler runs again when the client comes back with the answer.
+    Round,
+}
+
+/// What the loss of an HTTP connection means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disconnect {
+    /// The client gave up.
+    Cancels,
+    /// Nothing; the client may come back for the answer.
+    MeansNothing,
+}
+
+impl Rules {
+    /// The rules of one revision.
+    pub(crate) fn of(revision: Revision) -> &'static Self {
+        &TABLE[Revision::ALL.iter().position(|known| *known == revision).unwrap_or(0)]
+    }
+
+    /// Writes a payload in the shape that the peer's revision can read.
+    pub(crate) fn write<T: Versioned + Serialize>(&self, value: &mut T, out: &mut Vec<u8>) {
+        value.lower(self.revision);
+        serde_json::to_writer(out, value).expect("our own types have string keys and no failing Serialize");
+    }
+
+    /// Turns a payload into the shape that the peer's revision can read.
+    pub(crate) fn lower<T: Versioned>(&self, value: &mut T) {
+        value.lower(self.revision);
+    }
+
+    /// Reads a payload that the peer wrote in its own revision.
+    pub(crate) fn read<T: Versioned + for<'a> serde::Deserialize<'a>>(&self, json: &str) -> serde_json::Result<T> {
+        let mut value: T = serde_json::from_str(json)?;
+        value.raise(self.revision);
+        Ok(value)
+    }
+
+    /// The place of this revision in tables with an entry per revision.
+    pub(crate) fn index(&self) -> usize {
+        Revision::ALL.iter().position(|known| *known == self.revision).unwrap_or(0)
+    }
+
+    /// The revision's date, for people.
+    pub(crate) fn date(&self) -> &'static str {
+        self.revision.as_str()
+    }
+
+    /// The HTTP status of a JSON-RPC error.
+    pub(crate) fn status(&self, error: i64) -> u16 {
+        match error {
+            code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION if self.stamps => 400,
+            code::METHOD_NOT_FOUND if self.stamps => 404,
+            _ => 200,
+        }
+    }
+}
+
+static TABLE: [Rules; Revision::ALL.len()] = {
+    const LEGACY: Rules = Rules {
+        revision: Revision::V2025_11_25,
+        asking: Asking::Request,
+        stamps: false,
+        disconnect: Disconnect::MeansNothing,
+        resource_not_found: code::RESOURCE_NOT_FOUND,
+        undeclared_is_error: false,
+        batches: false,
+        null_ids: true,
+        primes_streams: false,
+        quiet_start: false,
+    };
+    [
+        Rules { revision: Revision::V2024_10_07, quiet_start: true, ..LEGACY },
+        Rules { revision: Revision::V2024_11_05, quiet_start: true, ..LEGACY },
+        Rules { revision: Revision::V2025_03_26, batches: true, ..LEGACY },
+        Rules { revision: Revision::V2025_06_18, ..LEGACY },
+        Rules { revision: Revision::V2025_11_25, null_ids: false, primes_streams: true, ..LEGACY },
+        Rules {
+            revision: Revision::V2026_07_28,
+            asking: Asking::Round,
+            stamps: true,
+            disconnect: Disconnect::Cancels,
+            resource_not_found: code::INVALID_PARAMS,
+            undeclared_is_error: true,
+            batches: false,
+            null_ids: false,
+            primes_streams: false,
+            quiet_start: false,
+        },
+    ]
+};
+
+/// Everything a request says about itself and its sender, however it was said.
+pub(crate) struct Caller {
+    pub(crate) rules: &'static Rules,
+    pub(crate) client: Arc<ClientProfile>,
+    pub(crate) principal: Option<Arc<Principal>>,
+    pub(crate) extensions: Extensions,
+    pub(crate) progress_token: Option<RequestId>,
+    /// The least severe message that the client wants to hear; none at all without it.
+    pub(crate) log_level: Option<LogLevel>,
+    /// Where requests to the client go, if the era has them.
+    pub(crate) live: Option<Arc<Live>>,
+}
+
+/// What a transport knows of a request beside its bytes.
+#[derive(Default)]
+pub(crate) struct Arrival {
+    pub(crate) principal: Option<Arc<Principal>>,
+    pub(crate) extensions: Extensions,
+}

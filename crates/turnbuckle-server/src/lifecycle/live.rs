@@ -1,0 +1,211 @@
+//! The part of a session that lives in this process: running calls, and questions that wait for the client.
+//!
+//! An idle session has none.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::{sync::oneshot, time::Instant};
+use turnbuckle_protocol::{
+    RequestId, RpcError,
+    jsonrpc::{self, Response},
+};
+
+use crate::{context::Call, input::AskError, outbox::Outbox};
+
+/// Running calls and open questions of one peer.
+#[derive(Default)]
+pub(crate) struct Live {
+    next_id: AtomicI64,
+    questions: Mutex<HashMap<RequestId, Question>>,
+    running: Mutex<HashMap<RequestId, Arc<Call>>>,
+    answered: AtomicBool,
+}
+
+struct Question {
+    answer: oneshot::Sender<Result<String, RpcError>>,
+    last_heard: Instant,
+}
+
+/// How long a client may take to answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Without any sign of progress.
+    pub(crate) silent: Duration,
+    /// In all.
+    pub(crate) total: Duration,
+}
+
+impl Live {
+    /// Sends a request to the client on the stream of the call that causes it, and waits for the answer.
+    pub(crate) async fn ask(
+        &self,
+        outbox: &Outbox,
+        method: &str,
+        params: &[u8],
+        patience: Patience,
+    ) -> Result<String, AskError> {
+        let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed) + 1);
+        let (answer, mut answered) = oneshot::channel();
+        let begun = Instant::now();
+        lock(&self.questions).insert(id.clone(), Question { answer, last_heard: begun });
+        let mut open = OpenQuestion { live: self, outbox, id, settled: false };
+        outbox.push(request(&open.id, method, params).into());
+        loop {
+            let heard = lock(&self.questions).get(&open.id).map_or(begun, |question| question.last_heard);
+            let deadline = (heard + patience.silent).min(begun + patience.total);
+            tokio::select! {
+                answer = &mut answered => {
+                    open.settled = true;
+                    return match answer {
+                        Ok(Ok(result)) => Ok(result),
+                        Ok(Err(error)) => Err(AskError::Refused { method: method.into(), error }),
+                        Err(_) => Err(AskError::Gone { method: method.into() }),
+                    };
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    let heard = lock(&self.questions).get(&open.id).map_or(begun, |question| question.last_heard);
+                    let now = Instant::now();
+                    if now >= begun + patience.total || now >= heard + patience.silent {
+                        return Err(AskError::TimedOut { method: method.into() });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands an answer of the client to the question it belongs to. One for nobody is dropped.
+    pub(crate) fn resolve(&self, response: Response<'_>) {
+        let question = lock(&self.questions).remove(&response.id);
+        match question {
+            Some(question) => drop(question.answer.send(response.outcome.map(str::to_owned))),
+            None => tracing::debug!(id = %response.id, "an answer to nothing that was asked"),
+        }
+    }
+
+    /// Ends a question whose answer was no valid response.
+    pub(crate) fn spoil(&self, id: &RequestId, error: RpcError) {
+        if let Some(question) = lock(&self.questions).remove(id) {
+            let _ = question.answer.send(Err(error));
+        }
+    }
+
+    /// The client works on a question: its time starts again.
+    pub(crate) fn progressed(&self, token: &RequestId) {
+        if let Some(question) = lock(&self.questions).get_mut(token) {
+            question.last_heard = Instant::now();
+        }
+    }
+
+    /// Notes a running call, so that it can be cancelled; refuses an id that is in use.
+    pub(crate) fn begin(self: &Arc<Self>, call: &Arc<Call>) -> Result<Running, RpcError> {
+        let mut running = lock(&self.running);
+        if running.contains_key(&call.id) {
+            return Err(in_use(&call.id));
+        }
+        running.insert(call.id.clone(), call.clone());
+        Ok(Running { live: self.clone(), call: call.clone() })
+    }
+
+    /// Refuses an id that is in use by a running call.
+    pub(crate) fn check(&self, id: &RequestId) -> Result<(), RpcError> {
+        if lock(&self.running).contains_key(id) { Err(in_use(id)) } else { Ok(()) }
+    }
+
+    /// Cancels a running call. One that is unknown or finished is ignored.
+    pub(crate) fn cancel(&self, id: &RequestId) {
+        let call = lock(&self.running).get(id).cloned();
+        if let Some(call) = call {
+            call.outbox.cancel();
+        }
+    }
+
+    /// Cancels everything that runs.
+    pub(crate) fn cancel_all(&self) {
+        let calls: Vec<_> = lock(&self.running).values().cloned().collect();
+        calls.iter().for_each(|call| call.outbox.cancel());
+    }
+
+    /// How many calls are running.
+    pub(crate) fn running(&self) -> usize {
+        lock(&self.running).len()
+    }
+
+    /// Notes that the peer has been answered something after its handshake.
+    pub(crate) fn has_answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether the peer has been answered something after its handshake.
+    pub(crate) fn was_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+}
+
+/// Keeps a call in the table of running ones.
+pub(crate) struct Running {
+    live: Arc<Live>,
+    call: Arc<Call>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&self.live.running).remove(&self.call.id);
+    }
+}
+
+/// Takes a question back when nobody waits for its answer any more.
+struct OpenQuestion<'a> {
+    live: &'a Live,
+    outbox: &'a Outbox,
+    id: RequestId,
+    settled: bool,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        lock(&self.live.questions).remove(&self.id);
+        if !self.settled {
+            let mut message = Vec::new();
+            let params = json!({ "requestId": self.id, "reason": "the answer is no longer needed" });
+            if jsonrpc::write_notification(&mut message, "notifications/cancelled", &params).is_ok() {
+                self.outbox.push(message.into());
+            }
+        }
+    }
+}
+
+/// Writes a request; its id is also its progress token, so that a slow client can ask for more time.
+fn request(id: &RequestId, method: &str, params: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(params.len() + 128);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    id.write(&mut out);
+    out.extend_from_slice(br#","method":""#);
+    out.extend_from_slice(method.as_bytes());
+    out.extend_from_slice(br#"","params":{"_meta":{"progressToken":"#);
+    id.write(&mut out);
+    out.push(b'}');
+    let rest = params.strip_prefix(b"{").unwrap_or(b"}");
+    if rest != b"}" {
+        out.push(b',');
+    }
+    out.extend_from_slice(rest);
+    out.push(b'}');
+    out
+}
+
+fn in_use(id: &RequestId) -> RpcError {
+    RpcError::invalid_request(format!("id {id} is in use by a request that is still running"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic while a table is locked leaves a valid table behind.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

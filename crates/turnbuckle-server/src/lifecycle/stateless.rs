@@ -1,0 +1,156 @@
+//! Requests that stand on their own: everything is said in `_meta`, nothing is remembered.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use turnbuckle_protocol::{
+    RequestId, Revision, RpcError,
+    codec::headers,
+    jsonrpc::{Request, code},
+    meta::RequestMeta,
+    method::Method,
+    types::{ClientCapabilities, Implementation, LogLevel},
+};
+use turnbuckle_store::ClientProfile;
+
+use super::{Arrival, Caller, Rules};
+
+/// What HTTP headers repeat of a request, for intermediaries to read.
+pub(crate) trait Mirror {
+    /// The value of a header, if it is there exactly once and is visible ASCII; an error says what is wrong.
+    fn header(&self, name: &str) -> Result<Option<&str>, RpcError>;
+}
+
+/// A request that is refused before dispatch, with its HTTP status.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) error: RpcError,
+    pub(crate) status: u16,
+}
+
+impl Refusal {
+    pub(crate) fn bad_request(error: RpcError) -> Self {
+        Self { error, status: 400 }
+    }
+}
+
+/// Says whether a request names its own protocol version, which decides how it is judged.
+pub(crate) fn speaks_for_itself(request: &Request<'_>) -> bool {
+    // A look at the bytes is enough for the common case; the key may also be spelled with escapes.
+    request.params.meta().is_some_and(|meta| meta.contains("protocolVersion") || meta.contains('\\'))
+        && read_meta(request).is_ok_and(|meta| meta.protocol_version.is_some())
+}
+
+/// Checks a request in the order that decisions row 11 fixes, and returns who sent it.
+pub(crate) fn admit(request: &Request<'_>, mirror: Option<&dyn Mirror>, arrival: Arrival) -> Result<Caller, Refusal> {
+    let meta = read_meta(request).map_err(Refusal::bad_request)?;
+    let version = meta.protocol_version.as_deref().ok_or_else(|| missing("protocolVersion"))?;
+    let capabilities = meta.client_capabilities.ok_or_else(|| missing("clientCapabilities"))?;
+    if let Some(mirror) = mirror {
+        same_version(mirror, version).map_err(Refusal::bad_request)?;
+    }
+    if version != Revision::MODERN.as_str() {
+        return Err(Refusal::bad_request(unsupported(version)));
+    }
+    let method = Method::find(&request.method);
+    if let Some(mirror) = mirror {
+        same_method(mirror, request).map_err(Refusal::bad_request)?;
+        same_name(mirror, request, method).map_err(Refusal::bad_request)?;
+    }
+    if !method.is_some_and(|method| method.is_request_to_server(Revision::MODERN)) {
+        return Err(Refusal { error: RpcError::method_not_found(&request.method), status: 404 });
+    }
+    let log_level = meta.log_level.as_deref().map(log_level).transpose().map_err(Refusal::bad_request)?;
+    let progress_token = meta.progress_token.map(|raw| token(raw.get())).transpose().map_err(Refusal::bad_request)?;
+    let client = ClientProfile {
+        info: meta.client_info.map(|raw| client_info(raw.get())).transpose().map_err(Refusal::bad_request)?,
+        capabilities: client_capabilities(capabilities.get()).map_err(Refusal::bad_request)?,
+    };
+    Ok(Caller {
+        rules: Rules::of(Revision::MODERN),
+        client: Arc::new(client),
+        principal: arrival.principal,
+        extensions: arrival.extensions,
+        progress_token,
+        log_level,
+        live: None,
+    })
+}
+
+/// The error for a version that this server does not speak.
+pub(crate) fn unsupported(version: &str) -> RpcError {
+    let supported: Vec<_> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+    RpcError::new(
+        code::UNSUPPORTED_VERSION,
+        format!("protocol version {version:?} is not supported; this server speaks {}", supported.join(", ")),
+    )
+    .with_data(json!({ "supported": supported, "requested": version }))
+}
+
+fn read_meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
+    match request.params.meta() {
+        Some(raw) => RequestMeta::read(raw).map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}"))),
+        None => Ok(RequestMeta::default()),
+    }
+}
+
+fn missing(key: &str) -> Refusal {
+    Refusal::bad_request(RpcError::invalid_params(format!(
+        "`_meta` lacks `io.modelcontextprotocol/{key}`, which every request of {} needs; \
+         clients of {} and older begin with `initialize`",
+        Revision::MODERN,
+        Revision::LATEST_LEGACY,
+    )))
+}
+
+fn same_version(mirror: &dyn Mirror, version: &str) -> Result<(), RpcError> {
+    match mirror.header("mcp-protocol-version")? {
+        Some(header) if header == version => Ok(()),
+        Some(header) => Err(mismatch(format!("`MCP-Protocol-Version` says {header:?}, `_meta` says {version:?}"))),
+        None => Err(mismatch(format!("`MCP-Protocol-Version: {version}` is missing"))),
+    }
+}
+
+fn same_method(mirror: &dyn Mirror, request: &Request<'_>) -> Result<(), RpcError> {
+    match mirror.header("mcp-method")? {
+        Some(header) if header == request.method => Ok(()),
+        Some(header) => Err(mismatch(format!("`Mcp-Method` says {header:?}, the body {:?}", request.method))),
+        None => Err(mismatch(format!("`Mcp-Method: {}` is missing", request.method))),
+    }
+}
+
+fn same_name(mirror: &dyn Mirror, request: &Request<'_>, method: Option<&Method>) -> Result<(), RpcError> {
+    let Some(member) = method.and_then(|method| method.name_member) else { return Ok(()) };
+    // A missing or ill-typed member is judged with the other parameters.
+    let Ok(Some(name)) = request.params.string(member) else { return Ok(()) };
+    let Some(header) = mirror.header("mcp-name")? else {
+        return Err(mismatch(format!("`Mcp-Name` is missing; it repeats `params.{member}`")));
+    };
+    let decoded = headers::decode(header).map_err(|error| mismatch(format!("`Mcp-Name`: {error}")))?;
+    if decoded == name {
+        Ok(())
+    } else {
+        Err(mismatch(format!("`Mcp-Name` says {decoded:?}, `params.{member}` {name:?}")))
+    }
+}
+
+/// The error for a header that is missing or differs from the body.
+pub(crate) fn mismatch(message: String) -> RpcError {
+    RpcError::new(code::HEADER_MISMATCH, message)
+}
+
+fn log_level(level: &str) -> Result<LogLevel, RpcError> {
+    level.parse().map_err(|_| RpcError::invalid_params(format!("{level:?} is no log level")))
+}
+
+fn token(raw: &str) -> Result<RequestId, RpcError> {
+    serde_json::from_str(raw).map_err(|_| RpcError::invalid_params("`progressToken` must be a string or an integer"))
+}
+
+fn client_info(raw: &str) -> Result<Implementation, RpcError> {
+    serde_json::from_str(raw).map_err(|error| RpcError::invalid_params(format!("`clientInfo`: {error}")))
+}
+
+fn client_capabilities(raw: &str) -> Result<ClientCapabilities, RpcError> {
+    serde_json::from_str(raw).map_err(|error| RpcError::invalid_params(format!("`clientCapabilities`: {error}")))
+}

@@ -1,0 +1,113 @@
+//! What a running call sends before its answer: progress, log messages, questions.
+//!
+//! No channel and no task: whoever drives the call takes messages from here after each poll of the handler.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+
+/// Messages that may wait unsent before a sending handler has to wait too.
+const HIGH_WATER: usize = 64;
+
+/// The queue between a handler and whoever drives it.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Bytes>,
+    driver: Option<Waker>,
+    senders: Vec<Waker>,
+    cancelled: bool,
+    closed: bool,
+}
+
+impl Outbox {
+    /// Queues a message and wakes the driver. After [`close`](Self::close) it is dropped.
+    pub(crate) fn push(&self, message: Bytes) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        state.queue.push_back(message);
+        let driver = state.driver.take();
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Waits until a slow reader has taken enough of what was sent.
+    pub(crate) async fn flushed(&self) {
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            if state.closed || state.queue.len() < HIGH_WATER {
+                return Poll::Ready(());
+            }
+            if !state.senders.iter().any(|waker| waker.will_wake(cx.waker())) {
+                state.senders.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Takes the oldest message.
+    pub(crate) fn pop(&self) -> Option<Bytes> {
+        let mut state = self.lock();
+        let message = state.queue.pop_front()?;
+        let senders = if state.queue.len() < HIGH_WATER { std::mem::take(&mut state.senders) } else { Vec::new() };
+        drop(state);
+        senders.into_iter().for_each(Waker::wake);
+        Some(message)
+    }
+
+    /// Remembers whom to wake for the next message or for a cancellation.
+    pub(crate) fn watch(&self, cx: &Context<'_>) {
+        let mut state = self.lock();
+        match &mut state.driver {
+            Some(driver) => driver.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+
+    /// Wakes the driver, so that it looks at the call again.
+    pub(crate) fn wake(&self) {
+        let driver = self.lock().driver.take();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Asks the driver to drop the handler.
+    pub(crate) fn cancel(&self) {
+        self.lock().cancelled = true;
+        self.wake();
+    }
+
+    /// Says whether [`cancel`](Self::cancel) was called.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.lock().cancelled
+    }
+
+    /// Drops whatever is sent from now on: nothing may follow the answer.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let senders = std::mem::take(&mut state.senders);
+        drop(state);
+        senders.into_iter().for_each(Waker::wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while the lock is held leaves a valid queue behind.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,126 @@
+//! Writing a result: envelope, payload and what every result of the peer's revision carries, into one buffer.
+
+use serde::Serialize;
+use turnbuckle_protocol::{Meta, revision::Versioned, types::CacheScope};
+
+use crate::{Server, context::Call, lifecycle::Rules};
+
+/// For how long and by whom an answer may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheHint {
+    pub(crate) ttl_ms: u64,
+    pub(crate) scope: CacheScope,
+}
+
+impl CacheHint {
+    /// Nobody should keep the answer.
+    pub const NONE: Self = Self { ttl_ms: 0, scope: CacheScope::Private };
+
+    /// Only the one who asked may keep the answer, for as long as given.
+    pub fn private(ttl: std::time::Duration) -> Self {
+        Self { ttl_ms: millis(ttl), scope: CacheScope::Private }
+    }
+
+    /// Everyone may share the answer, for as long as given: it is the same for all.
+    pub fn public(ttl: std::time::Duration) -> Self {
+        Self { ttl_ms: millis(ttl), scope: CacheScope::Public }
+    }
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A result being written.
+pub(crate) struct Reply {
+    out: Vec<u8>,
+    rules: &'static Rules,
+    server: Server,
+}
+
+impl Reply {
+    /// Begins the answer to a call.
+    pub(crate) fn new(call: &Call) -> Self {
+        let mut out = Vec::with_capacity(512);
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        call.id.write(&mut out);
+        out.extend_from_slice(br#","result":"#);
+        Self { out, rules: call.caller.rules, server: call.server.clone() }
+    }
+
+    /// A payload without `_meta` of its own.
+    pub(crate) fn object<T: Versioned + Serialize>(mut self, value: &mut T, cache: Option<CacheHint>) -> Vec<u8> {
+        self.rules.write(value, &mut self.out);
+        self.finish(cache, true)
+    }
+
+    /// A payload that may have `_meta`; `meta` finds it.
+    pub(crate) fn with_meta<T: Versioned + Serialize>(
+        mut self,
+        value: &mut T,
+        meta: impl FnOnce(&mut T) -> &mut Meta,
+        cache: Option<CacheHint>,
+    ) -> Vec<u8> {
+        let meta = meta(value);
+        let bare = meta.is_empty();
+        if !bare && self.rules.stamps {
+            meta.set_server_info(self.server.info());
+        }
+        self.rules.write(value, &mut self.out);
+        self.finish(cache, bare)
+    }
+
+    /// A payload that is already written, without its closing brace.
+    pub(crate) fn written(mut self, unclosed: &[u8], cache: Option<CacheHint>) -> Vec<u8> {
+        self.out.extend_from_slice(unclosed);
+        self.out.push(b'}');
+        self.finish(cache, true)
+    }
+
+    /// A result that says nothing.
+    pub(crate) fn empty(self) -> Vec<u8> {
+        self.written(b"{", None)
+    }
+
+    /// The end of a round: open questions as a JSON object, and the sealed state.
+    pub(crate) fn input_required(mut self, questions: &[u8], state: &str) -> Vec<u8> {
+        self.out.extend_from_slice(br#"{"resultType":"input_required","inputRequests":"#);
+        self.out.extend_from_slice(questions);
+        self.out.extend_from_slice(br#","requestState":""#);
+        self.out.extend_from_slice(state.as_bytes());
+        self.out.extend_from_slice(br#"","_meta":"#);
+        self.out.extend_from_slice(self.server.identity());
+        self.out.extend_from_slice(b"}}");
+        self.out
+    }
+
+    /// Adds what the revision wants on every result, then closes the envelope.
+    fn finish(mut self, cache: Option<CacheHint>, add_meta: bool) -> Vec<u8> {
+        if self.rules.stamps {
+            self.out.pop();
+            if self.out.last() != Some(&b'{') {
+                self.out.push(b',');
+            }
+            self.out.extend_from_slice(br#""resultType":"complete""#);
+            if let Some(hint) = cache {
+                self.cache(hint);
+            }
+            if add_meta {
+                self.out.extend_from_slice(br#","_meta":"#);
+                self.out.extend_from_slice(self.server.identity());
+            }
+            self.out.push(b'}');
+        }
+        self.out.push(b'}');
+        self.out
+    }
+
+    fn cache(&mut self, hint: CacheHint) {
+        let scope = match hint.scope {
+            CacheScope::Public => "public",
+            CacheScope::Private => "private",
+        };
+        let member = format!(r#","ttlMs":{},"cacheScope":"{scope}""#, hint.ttl_ms);
+        self.out.extend_from_slice(member.as_bytes());
+    }
+}

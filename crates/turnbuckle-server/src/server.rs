@@ -1,0 +1,341 @@
+//! A server: what it offers and how it behaves, put together with a builder.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use turnbuckle_protocol::types::{Icon, Implementation, ServerCapabilities};
+use turnbuckle_store::{Change, Store};
+
+use crate::{
+    CacheHint, Prompt, Resource, ResourceTemplate, Tool,
+    catalog::Catalog,
+    input::Keys,
+    lifecycle::live::Patience,
+};
+
+/// A server: what it offers, and how it behaves.
+///
+/// The same value is served on any transport, on several at once if you clone it: clones share everything.
+///
+/// ```
+/// use turnbuckle_server::{Server, Tool, ToolError};
+///
+/// let server = Server::new("clock", "1.0.0")
+///     .instructions("Tells the time.")
+///     .tool(Tool::new("now", async || Ok::<_, ToolError>("half past nine".to_owned())));
+/// ```
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    catalog: ArcSwap<Catalog>,
+    store: Store,
+    keys: Arc<Keys>,
+    identity: OnceLock<Vec<u8>>,
+    closing: tokio::sync::watch::Sender<bool>,
+}
+
+/// What is fixed once the server runs.
+#[derive(Clone)]
+struct Settings {
+    info: Implementation,
+    instructions: Option<String>,
+    page_size: Option<usize>,
+    list_cache: CacheHint,
+    patience: Patience,
+    state_lifetime: Duration,
+    lenient: bool,
+}
+
+impl Server {
+    /// A server that offers nothing yet.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        let settings = Settings {
+            info: Implementation::new(name, version),
+            instructions: None,
+            page_size: None,
+            list_cache: CacheHint::NONE,
+            patience: Patience { silent: Duration::from_secs(60), total: Duration::from_secs(3600) },
+            state_lifetime: Duration::from_secs(3600),
+            lenient: false,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                settings,
+                catalog: ArcSwap::default(),
+                store: Store::memory(),
+                keys: Arc::new(Keys::random()),
+                identity: OnceLock::new(),
+                closing: tokio::sync::watch::Sender::new(false),
+            }),
+        }
+    }
+
+    /// Offers a tool. One with the same name is replaced.
+    #[must_use]
+    pub fn tool(self, tool: Tool) -> Self {
+        self.register(|catalog| catalog.tools.put(tool))
+    }
+
+    /// Offers a resource. One with the same URI is replaced.
+    #[must_use]
+    pub fn resource(self, resource: Resource) -> Self {
+        self.register(|catalog| catalog.resources.put(resource))
+    }
+
+    /// Offers all resources that a URI template describes.
+    #[must_use]
+    pub fn template(self, template: ResourceTemplate) -> Self {
+        self.register(|catalog| catalog.templates.put(template))
+    }
+
+    /// Offers a prompt. One with the same name is replaced.
+    #[must_use]
+    pub fn prompt(self, prompt: Prompt) -> Self {
+        self.register(|catalog| catalog.prompts.put(prompt))
+    }
+
+    fn register(self, change: impl FnOnce(&mut Catalog)) -> Self {
+        let mut catalog = Catalog::clone(&self.shared.catalog.load());
+        change(&mut catalog);
+        self.shared.catalog.store(Arc::new(catalog));
+        self
+    }
+
+    /// Tells models how to use the server.
+    #[must_use]
+    pub fn instructions(self, instructions: impl Into<String>) -> Self {
+        self.set(|settings| settings.instructions = Some(instructions.into()))
+    }
+
+    /// Gives the server a name for people.
+    #[must_use]
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.set(|settings| settings.info.title = Some(title.into()))
+    }
+
+    /// Describes the server in a sentence for people.
+    #[must_use]
+    pub fn description(self, description: impl Into<String>) -> Self {
+        self.set(|settings| settings.info.description = Some(description.into()))
+    }
+
+    /// Names the server's page on the web.
+    #[must_use]
+    pub fn website(self, url: impl Into<String>) -> Self {
+        self.set(|settings| settings.info.website_url = Some(url.into()))
+    }
+
+    /// Adds an icon.
+    #[must_use]
+    pub fn icon(self, icon: Icon) -> Self {
+        self.set(|settings| settings.info.icons.push(icon))
+    }
+
+    /// Splits lists into pages of this size. By default a list is one page: not every client asks for the next.
+    ///
+    /// # Panics
+    ///
+    /// If it is 0.
+    #[must_use]
+    pub fn page_size(self, items: usize) -> Self {
+        assert!(items > 0, "a page has room for something");
+        self.set(|settings| settings.page_size = Some(items))
+    }
+
+    /// Says for how long and by whom lists may be kept. By default they are asked for anew each time.
+    #[must_use]
+    pub fn cache_lists(self, hint: CacheHint) -> Self {
+        self.set(|settings| settings.list_cache = hint)
+    }
+
+    /// Limits how long a question to the client may stay open without a sign of progress, and in all.
+    ///
+    /// By default a minute and an hour. Where the client returns with the answer by itself, nothing waits.
+    #[must_use]
+    pub fn question_timeout(self, without_progress: Duration, in_all: Duration) -> Self {
+        self.set(|settings| settings.patience = Patience { silent: without_progress, total: in_all })
+    }
+
+    /// Limits how long the client may take between two rounds of a call. By default an hour.
+    #[must_use]
+    pub fn state_lifetime(self, lifetime: Duration) -> Self {
+        self.set(|settings| settings.state_lifetime = lifetime)
+    }
+
+    /// Seals request state and cursors with secrets that other processes know too, so that any of them can continue
+    /// a call. The first seals; all of them open, which lets keys be changed without breaking calls on their way.
+    ///
+    /// By default a random key of this process.
+    ///
+    /// # Panics
+    ///
+    /// If there is no secret, or one of less than 16 bytes.
+    #[must_use]
+    pub fn state_keys<S: AsRef<[u8]>>(mut self, secrets: impl IntoIterator<Item = S>) -> Self {
+        let secrets: Vec<_> = secrets.into_iter().map(|secret| secret.as_ref().to_vec()).collect();
+        assert!(!secrets.is_empty(), "one secret is needed to seal");
+        assert!(secrets.iter().all(|secret| secret.len() >= 16), "a secret has at least 16 bytes");
+        self.shared_mut().keys = Arc::new(Keys::new(&secrets));
+        self
+    }
+
+    /// Keeps sessions, events and changes in a store of your own.
+    #[must_use]
+    pub fn store(mut self, store: Store) -> Self {
+        self.shared_mut().store = store;
+        self
+    }
+
+    /// Accepts method names of early drafts that some old clients still send.
+    #[must_use]
+    pub fn lenient(self, lenient: bool) -> Self {
+        self.set(|settings| settings.lenient = lenient)
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        let shared = self.shared_mut();
+        change(&mut shared.settings);
+        shared.identity = OnceLock::new();
+        self
+    }
+
+    fn shared_mut(&mut self) -> &mut Shared {
+        Arc::make_mut(&mut self.shared)
+    }
+
+    /// Tells every client that wants to know that a resource has new content.
+    pub fn resource_updated(&self, uri: impl Into<Arc<str>>) {
+        self.publish(Change::ResourceUpdated { uri: uri.into() });
+    }
+
+    /// Tells every client that wants to know that the list of tools has changed.
+    pub fn tools_changed(&self) {
+        self.publish(Change::ToolsChanged);
+    }
+
+    /// Tells every client that wants to know that the list of prompts has changed.
+    pub fn prompts_changed(&self) {
+        self.publish(Change::PromptsChanged);
+    }
+
+    /// Tells every client that wants to know that the list of resources has changed.
+    pub fn resources_changed(&self) {
+        self.publish(Change::ResourcesChanged);
+    }
+
+    /// The server's name.
+    pub fn name(&self) -> &str {
+        &self.shared.settings.info.name
+    }
+
+    /// Ends subscriptions with their closing result; transports call it when they shut down.
+    pub(crate) fn close(&self) {
+        self.shared.closing.send_replace(true);
+    }
+
+    /// Resolves when the server is shutting down.
+    pub(crate) async fn closed(&self) {
+        let mut closing = self.shared.closing.subscribe();
+        // The sender lives as long as the server that we hold.
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
+
+    pub(crate) fn publish(&self, change: Change) {
+        self.shared.store.bus.publish(change);
+    }
+
+    pub(crate) fn catalog(&self) -> arc_swap::Guard<Arc<Catalog>> {
+        self.shared.catalog.load()
+    }
+
+    pub(crate) fn store_ref(&self) -> &Store {
+        &self.shared.store
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.shared.keys
+    }
+
+    pub(crate) fn info(&self) -> &Implementation {
+        &self.shared.settings.info
+    }
+
+    pub(crate) fn instructions_text(&self) -> Option<&str> {
+        self.shared.settings.instructions.as_deref()
+    }
+
+    pub(crate) fn page_length(&self) -> Option<usize> {
+        self.shared.settings.page_size
+    }
+
+    pub(crate) fn list_cache(&self) -> CacheHint {
+        self.shared.settings.list_cache
+    }
+
+    pub(crate) fn patience(&self) -> Patience {
+        self.shared.settings.patience
+    }
+
+    pub(crate) fn state_lifetime_limit(&self) -> Duration {
+        self.shared.settings.state_lifetime
+    }
+
+    pub(crate) fn is_lenient(&self) -> bool {
+        self.shared.settings.lenient
+    }
+
+    /// The `_meta` of every modern result, as bytes.
+    pub(crate) fn identity(&self) -> &[u8] {
+        self.shared.identity.get_or_init(|| {
+            let mut meta = turnbuckle_protocol::Meta::default();
+            meta.set_server_info(self.info());
+            serde_json::to_vec(&meta).expect("`_meta` has string keys")
+        })
+    }
+
+    /// What the server can do, derived from what is registered.
+    pub(crate) fn capabilities(&self) -> ServerCapabilities {
+        let catalog = self.catalog();
+        let mut capabilities = ServerCapabilities::new().logging(Default::default());
+        if !catalog.tools.is_empty() {
+            capabilities.tools = Some(turnbuckle_protocol::types::ToolsCapability::new().list_changed(true));
+        }
+        if !catalog.prompts.is_empty() {
+            capabilities.prompts = Some(turnbuckle_protocol::types::PromptsCapability::new().list_changed(true));
+        }
+        if !catalog.resources.is_empty() || !catalog.templates.is_empty() {
+            let resources = turnbuckle_protocol::types::ResourcesCapability::new();
+            capabilities.resources = Some(resources.subscribe(true).list_changed(true));
+        }
+        if catalog.completes() {
+            capabilities.completions = Some(Default::default());
+        }
+        capabilities
+    }
+}
+
+impl Clone for Shared {
+    fn clone(&self) -> Self {
+        Self {
+            settings: self.settings.clone(),
+            catalog: ArcSwap::new(self.catalog.load_full()),
+            store: self.store.clone(),
+            keys: self.keys.clone(),
+            identity: OnceLock::new(),
+            closing: tokio::sync::watch::Sender::new(false),
+        }
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("name", &self.name()).finish_non_exhaustive()
+    }
+}

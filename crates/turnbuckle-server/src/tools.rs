@@ -1,0 +1,202 @@
+//! Tools: functions that a model may call.
+
+mod error;
+mod handler;
+mod output;
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use turnbuckle_protocol::{
+    codec::headers::{self, ParamHeader},
+    types::{Icon, Tool as Definition, ToolAnnotations},
+};
+
+pub use error::ToolError;
+pub(crate) use error::ToolErrorKind;
+pub use handler::{BlockingHandler, ToolHandler};
+pub use output::{IntoOutput, Output};
+
+pub(crate) use handler::Invoke;
+
+use crate::{context::Context, schema};
+
+/// A function that a model may call, with what the model is told about it.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use turnbuckle_server::{Tool, ToolError};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Greet {
+///     /// Whom to greet.
+///     name: String,
+/// }
+///
+/// async fn greet(args: Greet) -> Result<String, ToolError> {
+///     Ok(format!("Hello, {}!", args.name))
+/// }
+///
+/// let tool = Tool::new("greet", greet).description("Greets someone").read_only();
+/// ```
+#[derive(Clone)]
+pub struct Tool {
+    pub(crate) definition: Definition,
+    pub(crate) invoke: Arc<dyn Invoke>,
+    pub(crate) param_headers: Vec<ParamHeader>,
+    pub(crate) fingerprint: [u8; 16],
+}
+
+impl Tool {
+    /// Makes a tool of an async function.
+    ///
+    /// The function takes its arguments, a [`Context`], both or nothing, and returns a `Result`. Input schema and
+    /// output schema come from its types. A string becomes text; anything else that has a schema becomes structured
+    /// output and its text form; [`Output`] is for content blocks.
+    ///
+    /// # Panics
+    ///
+    /// If the name is empty or longer than 128 characters, has a character other than letters, digits, `_`, `-` and
+    /// `.`, or if the arguments are not described by an object schema: mistakes that the first start shows.
+    pub fn new<M>(name: impl Into<String>, handler: impl ToolHandler<M>) -> Self {
+        let input = handler.input_schema();
+        let output = handler.output_schema();
+        Self::assemble(name.into(), input, output, handler.invoke())
+    }
+
+    /// Makes a tool of a synchronous function, which runs on the pool of blocking threads.
+    ///
+    /// For work that computes or waits without yielding; it delays no other caller. A cancelled call frees its caller
+    /// at once; the function itself runs to its end.
+    ///
+    /// # Panics
+    ///
+    /// As [`Tool::new`].
+    pub fn blocking<M>(name: impl Into<String>, handler: impl BlockingHandler<M>) -> Self {
+        let input = handler.input_schema();
+        let output = handler.output_schema();
+        Self::assemble(name.into(), input, output, handler.invoke())
+    }
+
+    /// Makes a tool with a JSON Schema of your own; the arguments arrive as you declare them, often as a JSON object.
+    ///
+    /// The schema is listed as it is given.
+    ///
+    /// # Panics
+    ///
+    /// As [`Tool::new`], and if `input_schema` is not an object.
+    pub fn raw<A, F, Fut, T, E>(name: impl Into<String>, input_schema: Value, handler: F) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        F: Fn(A, Context) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: IntoOutput,
+        E: Into<ToolError>,
+    {
+        let Value::Object(input) = input_schema else { panic!("an input schema is a JSON object") };
+        Self::assemble(name.into(), input, T::output_schema(), handler::raw(handler))
+    }
+
+    fn assemble(name: String, mut input: Map<String, Value>, output: Option<Map<String, Value>>, invoke: Arc<dyn Invoke>) -> Self {
+        assert!(is_name(&name), "`{name}` is no tool name: 1 to 128 letters, digits, `_`, `-` or `.`");
+        schema::require_object(&mut input, &name);
+        let param_headers = headers::param_headers(&input)
+            .unwrap_or_else(|error| panic!("the input schema of `{name}` marks a header wrongly: {error}"));
+        let fingerprint = fingerprint(&name, &input);
+        let mut definition = Definition::new(name, input);
+        definition.output_schema = output;
+        Self { definition, invoke, param_headers, fingerprint }
+    }
+
+    /// Says what the tool does: the model reads this.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Gives the tool a name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Adds an icon.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.push(icon);
+        self
+    }
+
+    /// Declares an output schema of your own, for a handler that returns [`Output`].
+    ///
+    /// # Panics
+    ///
+    /// If it is not a JSON object.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        let Value::Object(schema) = schema else { panic!("an output schema is a JSON object") };
+        self.definition.output_schema = Some(schema);
+        self
+    }
+
+    /// Hints that the tool changes nothing.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        self.annotate(|hints| hints.read_only_hint = Some(true))
+    }
+
+    /// Hints whether the tool may destroy something or only adds.
+    #[must_use]
+    pub fn destructive(self, destructive: bool) -> Self {
+        self.annotate(|hints| hints.destructive_hint = Some(destructive))
+    }
+
+    /// Hints that calling it again with the same arguments changes nothing more.
+    #[must_use]
+    pub fn idempotent(self) -> Self {
+        self.annotate(|hints| hints.idempotent_hint = Some(true))
+    }
+
+    /// Hints whether the tool reaches beyond this server's own world.
+    #[must_use]
+    pub fn open_world(self, open: bool) -> Self {
+        self.annotate(|hints| hints.open_world_hint = Some(open))
+    }
+
+    /// Adds to the tool's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, meta: turnbuckle_protocol::Meta) -> Self {
+        self.definition.meta = meta;
+        self
+    }
+
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn annotate(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
+        change(self.definition.annotations.get_or_insert_default());
+        self
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+/// What must stay the same for a half-finished call to go on: a changed tool starts over.
+fn fingerprint(name: &str, input: &Map<String, Value>) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    hash.update(name.as_bytes());
+    hash.update([0]);
+    hash.update(serde_json::to_vec(input).unwrap_or_default());
+    let mut short = [0; 16];
+    short.copy_from_slice(&hash.finalize()[..16]);
+    short
+}
