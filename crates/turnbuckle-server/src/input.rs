@@ -19,7 +19,7 @@ pub(crate) use seal::{Keys, Unsealed};
 
 use turnbuckle_protocol::{
     revision::Versioned,
-    types::{ClientCapabilities, CreateMessageResult, ElicitResult, ListRootsParams, ListRootsResult, Root},
+    types::{ClientCapabilities, CreateMessageResult, ElicitResult, EmptyParams, ListRootsResult, Root},
 };
 
 use crate::{context::Context, lifecycle::Asking};
@@ -52,7 +52,7 @@ impl Context {
     pub async fn elicit<T>(&self, key: &str, question: Elicitation<T>) -> Result<Elicited<T>, AskError> {
         let needed = question.needs();
         self.require(question.is_offered_by(self.client_capabilities()), needed)?;
-        let (mut params, read) = question.into_parts();
+        let (mut params, read) = question.into_parts()?;
         let answer: ElicitResult = self.ask(key, "elicitation/create", &mut params).await?;
         match read(answer) {
             Ok(elicited) => Ok(elicited),
@@ -71,7 +71,7 @@ impl Context {
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
         let needed = ClientCapabilities::new().roots(turnbuckle_protocol::types::RootsCapability::default());
         self.require(self.client_capabilities().roots.is_some(), needed)?;
-        let result: ListRootsResult = self.ask(key, "roots/list", &mut ListRootsParams::default()).await?;
+        let result: ListRootsResult = self.ask(key, "roots/list", &mut EmptyParams::default()).await?;
         Ok(result.roots)
     }
 

@@ -21,7 +21,7 @@ pub use output::{IntoOutput, Output};
 
 pub(crate) use handler::Invoke;
 
-use crate::{context::Context, schema};
+use crate::{catalog::Listed, context::Context, lifecycle::Rules, schema};
 
 /// A function that a model may call, with what the model is told about it.
 ///
@@ -199,4 +199,16 @@ fn fingerprint(name: &str, input: &Map<String, Value>) -> [u8; 16] {
     let mut short = [0; 16];
     short.copy_from_slice(&hash.finalize()[..16]);
     short
+}
+
+impl Listed for Tool {
+    const MEMBER: &'static str = "tools";
+
+    fn key(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn write(&self, rules: &Rules, out: &mut Vec<u8>) {
+        rules.write(&mut self.definition.clone(), out);
+    }
 }

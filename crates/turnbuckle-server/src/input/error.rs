@@ -49,6 +49,12 @@ pub enum AskError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The question cannot be put into the words of the protocol.
+    #[error("the question cannot be asked: {reason}")]
+    Unaskable {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// This kind of request gives no opportunity to ask.
     #[error("`{method}` cannot be asked while answering this request")]
     Unreachable {

@@ -1,0 +1,344 @@
+//! From a method name to the code that answers it.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use turnbuckle_protocol::{
+    RpcError,
+    codec::headers,
+    jsonrpc::{Params, Request},
+    types::{CallToolResult, CompleteParams, CompleteResult, Completion, CompletionReference, PaginatedParams},
+};
+
+use crate::{
+    Server, Tool,
+    catalog::{Listed, Table},
+    completion::Completing,
+    context::{Call, Context},
+    exchange::{BoxFuture, Exchange, Outcome, Run},
+    incident,
+    input::{self, Rounds, Subject},
+    lifecycle::{Asking, Caller, stateless::{Mirror, mismatch}},
+    reply::Reply,
+    request_error::{self, RequestError},
+    subscriptions,
+    tools::{Output, ToolError, ToolErrorKind},
+};
+
+/// Begins to answer a request whose sender is known and whose method its revision has.
+pub(crate) fn begin(server: &Server, request: &Request<'_>, caller: Caller, mirror: Option<&dyn Mirror>) -> Exchange {
+    let task = Task { server, request, caller, mirror };
+    match &*request.method {
+        "tools/call" => task.call_tool(),
+        "tools/list" => task.list(|server| Some(&server.tools).filter(|tools| !tools.is_empty())),
+        "resources/read" => task.read_resource(),
+        "resources/list" => task.list(|server| Some(&server.resources).filter(|_| server.has_resources())),
+        "resources/templates/list" => task.list(|server| Some(&server.templates).filter(|_| server.has_resources())),
+        "prompts/get" => task.get_prompt(),
+        "prompts/list" => task.list(|server| Some(&server.prompts).filter(|prompts| !prompts.is_empty())),
+        "completion/complete" => task.complete(),
+        "server/discover" => task.plain(|call| Ok(crate::lifecycle::stateless::discover(call))),
+        "subscriptions/listen" => task.listen(),
+        method => {
+            let error = RpcError::method_not_found(method);
+            task.plain(|_| Err(error))
+        }
+    }
+}
+
+/// A request on its way to its handler.
+struct Task<'a, 'b> {
+    server: &'a Server,
+    request: &'a Request<'b>,
+    caller: Caller,
+    mirror: Option<&'a dyn Mirror>,
+}
+
+impl Task<'_, '_> {
+    /// Answers at once, without a handler.
+    fn plain(self, answer: impl FnOnce(&Call) -> Outcome) -> Exchange {
+        let call = Arc::new(Call::new(self.request.id.clone(), self.server.clone(), self.caller, None));
+        let outcome = answer(&call);
+        Exchange::new(call, Run::Ready(outcome))
+    }
+
+    fn fail(self, error: RpcError) -> Exchange {
+        self.plain(|_| Err(error))
+    }
+
+    fn list<T: Listed>(self, table: impl FnOnce(&crate::catalog::Catalog) -> Option<&Table<T>>) -> Exchange {
+        let catalog = self.server.catalog();
+        let Some(table) = table(&catalog) else {
+            let error = RpcError::method_not_found(&self.request.method);
+            return self.fail(error);
+        };
+        let params = self.request.params.parse::<PaginatedParams>();
+        self.plain(|call| {
+            let server = &call.server;
+            let page = table.page(call.caller.rules, params?.cursor.as_deref(), server.page_length(), server.keys())?;
+            Ok(Reply::new(call).written(&page, Some(server.list_cache())))
+        })
+    }
+
+    /// Runs a handler that may ask the client, now or in a later round.
+    fn run(
+        self,
+        subject: impl FnOnce(&Params<'_>) -> Subject,
+        arguments: &str,
+        start: impl FnOnce(&str, Context) -> Run + Send + 'static,
+    ) -> Exchange {
+        let (id, server) = (self.request.id.clone(), self.server.clone());
+        if self.caller.rules.asking == Asking::Request {
+            let call = Arc::new(Call::new(id, server, self.caller, None));
+            let run = guarded(|| start(arguments, Context { call: call.clone() }));
+            return Exchange::new(call, run);
+        }
+        let params = &self.request.params;
+        let principal = self.caller.principal.as_deref();
+        match Rounds::begin(&server, principal, subject(params), params) {
+            Err(error) => self.fail(error),
+            Ok((rounds, None)) => {
+                let call = Arc::new(Call::new(id, server, self.caller, Some(Box::new(rounds))));
+                let run = guarded(|| start(arguments, Context { call: call.clone() }));
+                Exchange::new(call, run)
+            }
+            Ok((rounds, Some(stored))) => {
+                let call = Arc::new(Call::new(id, server, self.caller, Some(Box::new(rounds))));
+                let later = call.clone();
+                let run: BoxFuture<Outcome> = Box::pin(async move {
+                    let Some(rounds) = &later.rounds else { return Err(RpcError::internal("no rounds")) };
+                    rounds.fetch(&later.server, &stored).await?;
+                    match start(&rounds.subject().arguments, Context { call: later.clone() }) {
+                        Run::Ready(outcome) => outcome,
+                        Run::Handler(handler) => handler.await,
+                    }
+                });
+                Exchange::new(call, Run::Handler(run))
+            }
+        }
+    }
+
+    fn call_tool(self) -> Exchange {
+        let (tool, arguments) = match self.find_tool() {
+            Ok(found) => found,
+            Err(error) => return self.fail(error),
+        };
+        let about = tool.clone();
+        let subject = |_: &Params<'_>| Subject {
+            method: "tools/call",
+            name: about.definition.name.clone(),
+            arguments: arguments.to_owned(),
+            fingerprint: about.fingerprint,
+        };
+        self.run(subject, arguments, move |arguments, cx| {
+            match tool.invoke.invoke(arguments, cx.clone()) {
+                Ok(run) => Run::Handler(Box::pin(async move { tool_result(&cx, &tool, run.await) })),
+                Err(message) => Run::Ready(tool_result(&cx, &tool, Ok(Output::error(message)))),
+            }
+        })
+    }
+
+    fn find_tool<'c>(&self) -> Result<(Arc<Tool>, &'c str), RpcError>
+    where
+        Self: 'c,
+    {
+        let catalog = self.server.catalog();
+        if catalog.tools.is_empty() {
+            return Err(RpcError::method_not_found(&self.request.method));
+        }
+        let name = required(&self.request.params, "name")?;
+        let tool = catalog
+            .tools
+            .get(&name)
+            .ok_or_else(|| RpcError::invalid_params(format!("there is no tool {name:?}")))?;
+        let arguments = self.arguments()?;
+        if let Some(mirror) = self.mirror {
+            same_parameters(mirror, tool, arguments)?;
+        }
+        Ok((tool.clone(), arguments))
+    }
+
+    fn read_resource(self) -> Exchange {
+        let uri = match required(&self.request.params, "uri") {
+            Ok(uri) => uri.into_owned(),
+            Err(error) => return self.fail(error),
+        };
+        let catalog = self.server.catalog();
+        if !catalog.has_resources() {
+            let error = RpcError::method_not_found(&self.request.method);
+            return self.fail(error);
+        }
+        let Some(found) = catalog.find_resource(&uri) else {
+            let error = request_error::not_found(self.caller.rules, &uri);
+            return self.fail(error);
+        };
+        let about = uri.clone();
+        let subject = |_: &Params<'_>| Subject {
+            method: "resources/read",
+            name: about,
+            arguments: String::new(),
+            fingerprint: [0; 16],
+        };
+        self.run(subject, "", move |_, cx| {
+            let (cache, mime_type) = (found.cache(), found.mime_type());
+            match found.read(&uri, cx.clone()) {
+                Ok(run) => Run::Handler(Box::pin(async move {
+                    let contents = run.await.map_err(|error| error.into_rpc_error(cx.call.caller.rules, &uri))?;
+                    let mut result = contents.into_result(&uri, mime_type.as_deref());
+                    if result.contents.is_empty() {
+                        // An empty list would say that the resource exists and has nothing in it.
+                        return Err(request_error::not_found(cx.call.caller.rules, &uri));
+                    }
+                    Ok(Reply::new(&cx.call).with_meta(&mut result, |result| &mut result.meta, Some(cache)))
+                })),
+                Err(error) => Run::Ready(Err(error.into_rpc_error(cx.call.caller.rules, &uri))),
+            }
+        })
+    }
+
+    fn get_prompt(self) -> Exchange {
+        let (prompt, arguments) = match self.find_prompt() {
+            Ok(found) => found,
+            Err(error) => return self.fail(error),
+        };
+        let about = prompt.clone();
+        let subject = |_: &Params<'_>| Subject {
+            method: "prompts/get",
+            name: about.definition.name.clone(),
+            arguments: arguments.to_owned(),
+            fingerprint: [0; 16],
+        };
+        self.run(subject, arguments, move |arguments, cx| {
+            let name = prompt.definition.name.clone();
+            match (prompt.make)(arguments, cx.clone()) {
+                Ok(run) => Run::Handler(Box::pin(async move {
+                    let messages = run.await.map_err(|error| error.into_rpc_error(cx.call.caller.rules, &name))?;
+                    let mut result = messages.result;
+                    Ok(Reply::new(&cx.call).with_meta(&mut result, |result| &mut result.meta, None))
+                })),
+                Err(message) => Run::Ready(Err(RpcError::invalid_params(message))),
+            }
+        })
+    }
+
+    fn find_prompt<'c>(&self) -> Result<(Arc<crate::Prompt>, &'c str), RpcError>
+    where
+        Self: 'c,
+    {
+        let catalog = self.server.catalog();
+        if catalog.prompts.is_empty() {
+            return Err(RpcError::method_not_found(&self.request.method));
+        }
+        let name = required(&self.request.params, "name")?;
+        let prompt = catalog
+            .prompts
+            .get(&name)
+            .ok_or_else(|| RpcError::invalid_params(format!("there is no prompt {name:?}")))?;
+        Ok((prompt.clone(), self.arguments()?))
+    }
+
+    fn complete(self) -> Exchange {
+        let catalog = self.server.catalog();
+        if !catalog.completes() {
+            let error = RpcError::method_not_found(&self.request.method);
+            return self.fail(error);
+        }
+        let params = match self.request.params.parse::<CompleteParams>() {
+            Ok(params) => params,
+            Err(error) => return self.fail(error),
+        };
+        let completers = match &params.reference {
+            CompletionReference::Prompt { name, .. } => catalog.prompts.get(name).map(|prompt| &prompt.completers),
+            CompletionReference::Resource { uri } => catalog.templates.get(uri).map(|template| &template.completers),
+            _ => None,
+        };
+        let Some(completers) = completers else {
+            return self.fail(RpcError::invalid_params("there is nothing to complete under this reference"));
+        };
+        let completer = completers.get(&params.argument.name).cloned();
+        let typed = Completing {
+            value: params.argument.value,
+            arguments: params.context.and_then(|context| context.arguments).unwrap_or_default(),
+        };
+        let call = Arc::new(Call::new(self.request.id.clone(), self.server.clone(), self.caller, None));
+        let cx = Context { call: call.clone() };
+        let run: BoxFuture<Outcome> = Box::pin(async move {
+            let values = match completer {
+                Some(completer) => completer(typed, cx.clone()).await,
+                None => Ok(Vec::new()),
+            };
+            let values = values.map_err(|error| error.into_rpc_error(cx.call.caller.rules, "completion"))?;
+            let mut result = CompleteResult::new(Completion::new(values));
+            Ok(Reply::new(&cx.call).object(&mut result, None))
+        });
+        Exchange::new(call, Run::Handler(run))
+    }
+
+    fn listen(self) -> Exchange {
+        let params = match self.request.params.parse() {
+            Ok(params) => params,
+            Err(error) => return self.fail(error),
+        };
+        let call = Arc::new(Call::new(self.request.id.clone(), self.server.clone(), self.caller, None));
+        let run = subscriptions::listen(call.clone(), params);
+        Exchange::new(call, Run::Handler(Box::pin(run)))
+    }
+
+    /// The raw arguments, which must be an object.
+    fn arguments<'c>(&self) -> Result<&'c str, RpcError>
+    where
+        Self: 'c,
+    {
+        match self.request.params.get("arguments") {
+            None => Ok("{}"),
+            Some(object) if object.starts_with('{') => Ok(object),
+            Some(_) => Err(RpcError::invalid_params("`arguments` must be an object")),
+        }
+    }
+}
+
+/// Turns what a tool returned, or failed with, into its result.
+fn tool_result(cx: &Context, tool: &Tool, returned: Result<Output, ToolError>) -> Outcome {
+    let name = &tool.definition.name;
+    let rules = cx.call.caller.rules;
+    let mut result = match returned.map_err(|error| error.kind) {
+        Ok(output) => output.result,
+        Err(ToolErrorKind::ForModel { message, cause }) => {
+            if let Some(cause) = cause {
+                tracing::warn!(tool = name, %cause, "{message}");
+            }
+            CallToolResult::error(message)
+        }
+        Err(ToolErrorKind::Internal(error)) => {
+            let id = incident::report(name, &*error);
+            CallToolResult::error(format!("`{name}` failed; the server's log has the reason under incident {id}"))
+        }
+        Err(ToolErrorKind::Undeclared(needed, message)) if rules.undeclared_is_error => {
+            return Err(input::undeclared(rules, &needed, &message));
+        }
+        Err(ToolErrorKind::Undeclared(_, message)) => CallToolResult::error(message),
+        Err(ToolErrorKind::Protocol(error)) => return Err(error),
+    };
+    Ok(Reply::new(&cx.call).with_meta(&mut result, |result| &mut result.meta, None))
+}
+
+/// Runs the synchronous beginning of a handler; a panic there is an internal error like any other.
+fn guarded(start: impl FnOnce() -> Run) -> Run {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(start))
+        .unwrap_or_else(|panic| Run::Ready(Err(incident::panicked(&*panic))))
+}
+
+fn required<'a>(params: &Params<'a>, member: &str) -> Result<std::borrow::Cow<'a, str>, RpcError> {
+    params.string(member)?.ok_or_else(|| RpcError::invalid_params(format!("`{member}` is missing")))
+}
+
+/// Compares the parameters that a tool mirrors into headers with the headers.
+fn same_parameters(mirror: &dyn Mirror, tool: &Tool, arguments: &str) -> Result<(), RpcError> {
+    for mark in &tool.param_headers {
+        let name = mark.header_name();
+        let header = mirror.header(&name)?;
+        headers::compare_param(mark, header, arguments)
+            .map_err(|error| mismatch(format!("`{name}`: {error}")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Prompts: messages that a user may pick, with arguments to fill in.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use turnbuckle_protocol::{
+    Meta,
+    types::{GetPromptResult, Icon, Prompt as Definition, PromptArgument, PromptMessage},
+};
+
+use crate::{
+    arguments,
+    catalog::Listed,
+    completion::{Completers, IntoCompleter},
+    context::Context,
+    exchange::BoxFuture,
+    lifecycle::Rules,
+    request_error::RequestError,
+    schema,
+};
+
+/// Makes the messages: raw arguments and the context in, a future of the messages back.
+type Make = Arc<dyn Fn(&str, Context) -> Result<BoxFuture<Result<Messages, RequestError>>, String> + Send + Sync>;
+
+/// Messages that a user may pick, with arguments to fill in.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use turnbuckle_server::{Prompt, RequestError};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Review {
+///     /// The file to look at.
+///     file: String,
+/// }
+///
+/// let review = Prompt::new("review", async |args: Review| {
+///     Ok::<_, RequestError>(format!("Review {} line by line.", args.file))
+/// })
+/// .description("Reviews a file")
+/// .complete("file", ["src/lib.rs", "src/main.rs"]);
+/// ```
+#[derive(Clone)]
+pub struct Prompt {
+    pub(crate) definition: Definition,
+    pub(crate) make: Make,
+    pub(crate) completers: Completers,
+}
+
+impl Prompt {
+    /// Makes a prompt of an async function of its arguments, a [`Context`], both or nothing.
+    ///
+    /// Arguments are text; their names and descriptions come from the fields of their type. The function returns text
+    /// (one user message), messages, or [`Messages`].
+    pub fn new<M>(name: impl Into<String>, handler: impl PromptHandler<M>) -> Self {
+        let mut definition = Definition::new(name);
+        definition.arguments = handler.arguments();
+        Self { definition, make: handler.into_make(), completers: Completers::default() }
+    }
+
+    /// Describes the prompt.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Gives the prompt a name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Adds an icon.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.push(icon);
+        self
+    }
+
+    /// Describes an argument by hand, or changes what its type says.
+    #[must_use]
+    pub fn argument(mut self, argument: PromptArgument) -> Self {
+        let arguments = &mut self.definition.arguments;
+        match arguments.iter_mut().find(|known| known.name == argument.name) {
+            Some(known) => *known = argument,
+            None => arguments.push(argument),
+        }
+        self
+    }
+
+    /// Completes an argument while the user types it.
+    #[must_use]
+    pub fn complete<M>(mut self, argument: impl Into<String>, completer: impl IntoCompleter<M>) -> Self {
+        self.completers.add(argument.into(), completer);
+        self
+    }
+
+    /// Sets the prompt's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.definition.meta = meta;
+        self
+    }
+}
+
+/// The messages of a prompt.
+#[derive(Debug, Clone, Default)]
+pub struct Messages {
+    pub(crate) result: GetPromptResult,
+}
+
+impl Messages {
+    /// A conversation.
+    pub fn new(messages: impl Into<Vec<PromptMessage>>) -> Self {
+        Self { result: GetPromptResult::new(messages) }
+    }
+
+    /// Describes what these messages are about.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.result.description = Some(description.into());
+        self
+    }
+}
+
+impl From<String> for Messages {
+    fn from(text: String) -> Self {
+        Self::new([PromptMessage::user(text)])
+    }
+}
+
+impl From<&str> for Messages {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<Vec<PromptMessage>> for Messages {
+    fn from(messages: Vec<PromptMessage>) -> Self {
+        Self::new(messages)
+    }
+}
+
+impl From<PromptMessage> for Messages {
+    fn from(message: PromptMessage) -> Self {
+        Self::new([message])
+    }
+}
+
+impl From<GetPromptResult> for Messages {
+    fn from(result: GetPromptResult) -> Self {
+        Self { result }
+    }
+}
+
+/// Implemented by the async functions of [`Prompt::new`]; `M` keeps their shapes apart.
+pub trait PromptHandler<M> {
+    #[doc(hidden)]
+    fn arguments(&self) -> Vec<PromptArgument>;
+    #[doc(hidden)]
+    #[expect(private_interfaces, reason = "only this crate implements and calls it")]
+    fn into_make(self) -> Make;
+}
+
+/// Marks functions of arguments and context.
+#[doc(hidden)]
+pub struct Both<A>(A);
+/// Marks functions of arguments.
+#[doc(hidden)]
+pub struct Arguments<A>(A);
+/// Marks functions of the context.
+#[doc(hidden)]
+pub struct Contextual;
+/// Marks functions of nothing.
+#[doc(hidden)]
+pub struct Nothing;
+
+/// Implements the handler for one shape of function.
+macro_rules! shape {
+    ([$($generic:ident)?] $marker:ty, $read:ty, ($($input:ty),*), |$args:ident, $cx:ident| ($($pass:ident),*)) => {
+        impl<$($generic,)? F, Fut, T, E> PromptHandler<$marker> for F
+        where
+            $($generic: DeserializeOwned + JsonSchema + Send + 'static,)?
+            F: Fn($($input),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<T, E>> + Send + 'static,
+            T: Into<Messages>,
+            E: Into<RequestError>,
+        {
+            fn arguments(&self) -> Vec<PromptArgument> {
+                described::<$read>()
+            }
+
+            #[expect(private_interfaces, reason = "only this crate implements and calls it")]
+            fn into_make(self) -> Make {
+                Arc::new(move |json, $cx| {
+                    let $args: $read = arguments::read(json)?;
+                    let run = self($($pass),*);
+                    Ok(Box::pin(async move { run.await.map(Into::into).map_err(Into::into) }))
+                })
+            }
+        }
+    };
+}
+
+shape!([A] Both<A>, A, (A, Context), |args, cx| (args, cx));
+shape!([A] Arguments<A>, A, (A), |args, _cx| (args));
+shape!([] Contextual, arguments::Any, (Context), |_args, cx| (cx));
+shape!([] Nothing, arguments::Any, (), |_args, _cx| ());
+
+/// The arguments of a prompt as the fields of their type describe them.
+fn described<A: JsonSchema>() -> Vec<PromptArgument> {
+    let schema = schema::of_input::<A>();
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let Some(Value::Object(properties)) = schema.get("properties") else { return Vec::new() };
+    let describe = |(name, property): (&String, &Value)| {
+        let mut argument = PromptArgument::new(name);
+        argument.description = property.get("description").and_then(Value::as_str).map(str::to_owned);
+        argument.required = Some(required.iter().any(|one| one == name));
+        argument
+    };
+    properties.iter().map(describe).collect()
+}
+
+impl Listed for Prompt {
+    const MEMBER: &'static str = "prompts";
+
+    fn key(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn write(&self, rules: &Rules, out: &mut Vec<u8>) {
+        rules.write(&mut self.definition.clone(), out);
+    }
+}
