@@ -77,9 +77,6 @@ impl<'a> Entry<'a> {
 }
 
 fn scan(bytes: &[u8]) -> Result<Seen<'_>, RpcError> {
-    if u32::try_from(bytes.len()).is_err() {
-        return Err(RpcError::parse_error("message longer than 4 GiB"));
-    }
     let mut scanner = Scanner::new(bytes)?;
     let seen = match scanner.peek() {
         Some(b'{') => Seen::One(Envelope::scan(&mut scanner, 0)?),

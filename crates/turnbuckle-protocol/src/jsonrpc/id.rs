@@ -9,6 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::number::{Huge, Integer};
 use super::scan::Scanner;
 use super::text::string_value;
 
@@ -38,17 +39,8 @@ struct Unusual {
 }
 
 enum UnusualValue {
-    Int(i64),
-    Huge(Huge),
+    Number(Integer),
     Text(String),
-}
-
-/// An integer beyond 64 bits: digits without a zero at either end, times a power of ten.
-#[derive(PartialEq, Eq, Hash)]
-struct Huge {
-    negative: bool,
-    digits: String,
-    exponent: i64,
 }
 
 /// What two ids are compared by.
@@ -132,11 +124,12 @@ impl RequestId {
     }
 
     fn from_json_number(json: &str) -> Result<Self, InvalidId> {
-        if let Some(value) = shortest_integer(json) {
-            return Ok(Self::from(value));
+        // Of the integers that JSON allows only `-0` would be printed differently.
+        if let Some(value) = json.parse().ok().filter(|_| json != "-0") {
+            return Ok(Self(Form::Int(value)));
         }
-        let value = decimal(json).ok_or(InvalidId)?;
-        Ok(Self::unusual(json, value))
+        let value = Integer::from_scanned(json).ok_or(InvalidId)?;
+        Ok(Self::unusual(json, UnusualValue::Number(value)))
     }
 
     fn unusual(json: &str, value: UnusualValue) -> Self {
@@ -149,62 +142,12 @@ impl RequestId {
             Form::Int(value) => Value::Int(*value),
             Form::Text(text) => Value::Text(text),
             Form::Unusual(unusual) => match &unusual.value {
-                UnusualValue::Int(value) => Value::Int(*value),
-                UnusualValue::Huge(huge) => Value::Huge(huge),
+                UnusualValue::Number(Integer::Small(value)) => Value::Int(*value),
+                UnusualValue::Number(Integer::Huge(huge)) => Value::Huge(huge),
                 UnusualValue::Text(text) => Value::Text(text),
             },
         }
     }
-}
-
-/// Reads an integer that is written in the only way we would write it.
-fn shortest_integer(json: &str) -> Option<i64> {
-    let value: i64 = json.parse().ok()?;
-    // Of what JSON allows only `-0` differs from the number printed.
-    (json != "-0").then_some(value)
-}
-
-/// Reads a JSON number as an exact integer, or `None` if it has a fraction.
-fn decimal(json: &str) -> Option<UnusualValue> {
-    let (negative, unsigned) = match json.strip_prefix('-') {
-        Some(unsigned) => (true, unsigned),
-        None => (false, json),
-    };
-    let (mantissa, power) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = [whole, fraction].concat();
-    let significant = digits.trim_end_matches('0');
-    let shift = digits.len() - significant.len();
-    let digits = significant.trim_start_matches('0');
-    if digits.is_empty() {
-        return Some(UnusualValue::Int(0));
-    }
-
-    // An exponent beyond 64 bits is refused, so that comparing stays exact.
-    let power: i64 = power.parse().ok()?;
-    let exponent = power
-        .checked_add(shift as i64)?
-        .checked_sub(fraction.len() as i64)?;
-    if exponent < 0 {
-        return None;
-    }
-    Some(match small(negative, digits, exponent) {
-        Some(value) => UnusualValue::Int(value),
-        None => UnusualValue::Huge(Huge {
-            negative,
-            digits: digits.to_owned(),
-            exponent,
-        }),
-    })
-}
-
-fn small(negative: bool, digits: &str, exponent: i64) -> Option<i64> {
-    let power = u32::try_from(exponent).ok()?;
-    let magnitude = digits
-        .parse::<i128>()
-        .ok()?
-        .checked_mul(10_i128.checked_pow(power)?)?;
-    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
 impl From<i64> for RequestId {

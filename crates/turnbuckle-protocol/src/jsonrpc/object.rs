@@ -204,7 +204,7 @@ impl Place {
     }
 }
 
-/// A span in 32 bits: a message is refused before it can be longer, see [`super::parse`].
+/// A span in 32 bits, which the scanner guarantees to suffice.
 #[derive(Clone, Copy, Debug, Default)]
 struct Range {
     start: u32,

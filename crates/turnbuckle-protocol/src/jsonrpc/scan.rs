@@ -38,7 +38,14 @@ pub(super) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     /// Starts at the first byte that is not whitespace.
+    ///
+    /// Places fit in 32 bits, since nothing longer is taken.
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let at = bytes.len();
+        if u32::try_from(at).is_err() {
+            let what = "more than 4 GiB";
+            return Err(Fault { what, at });
+        }
         let text = std::str::from_utf8(bytes).map_err(|error| Fault {
             what: "invalid UTF-8",
             at: error.valid_up_to(),

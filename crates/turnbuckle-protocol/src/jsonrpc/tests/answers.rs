@@ -1,0 +1,107 @@
+//! Answers to requests of ours.
+
+use super::*;
+use crate::jsonrpc::{Response, RpcError};
+
+fn response(json: &str) -> Response<'_> {
+    match one(json) {
+        Message::Response(response) => response,
+        other => panic!("not a response: {other:?}"),
+    }
+}
+
+#[test]
+fn a_result_stays_raw() {
+    let response = response(r#"{"jsonrpc":"2.0","id":"a","result": {"x": [1]} }"#);
+
+    assert_eq!(response.id, "a".into());
+    assert_eq!(response.outcome, Ok(r#"{"x": [1]}"#));
+}
+
+#[test]
+fn an_error_keeps_its_data() {
+    let json = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":[]}}}"#;
+    let expected = RpcError::new(-32022, "no").with_data(serde_json::json!({"supported": []}));
+
+    assert_eq!(response(json).outcome, Err(expected));
+}
+
+#[test]
+fn data_that_is_null_is_not_lost() {
+    let json = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no","data":null}}"#;
+
+    let error = response(json).outcome.unwrap_err();
+
+    assert_eq!(
+        serde_json::to_string(&error).unwrap(),
+        r#"{"code":1,"message":"no","data":null}"#
+    );
+}
+
+#[test]
+fn both_result_and_error_is_an_invalid_answer() {
+    let json = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#;
+
+    let malformed = malformed(json);
+
+    assert_eq!(
+        (malformed.error.code, malformed.id.clone()),
+        (-32600, Some(1.into()))
+    );
+    assert!(malformed.is_answer());
+}
+
+#[test]
+fn neither_result_nor_error_is_no_message() {
+    assert_eq!(
+        refusal(r#"{"jsonrpc":"2.0","id":1}"#),
+        (-32600, Some(1.into()))
+    );
+}
+
+#[test]
+fn a_misshapen_error_is_an_invalid_answer() {
+    for error in [
+        "1",
+        "null",
+        "{}",
+        r#"{"code":1}"#,
+        r#"{"message":"no"}"#,
+        r#"{"code":"1","message":"no"}"#,
+        r#"{"code":1.5,"message":"no"}"#,
+        r#"{"code":1,"message":null}"#,
+        r#"{"code":1,"code":1,"message":"no"}"#,
+    ] {
+        let json = format!(r#"{{"jsonrpc":"2.0","id":9,"error":{error}}}"#);
+        let malformed = malformed(&json);
+        assert_eq!(
+            (malformed.error.code, &malformed.id),
+            (-32600, &Some(9.into())),
+            "{error}"
+        );
+        assert!(malformed.is_answer(), "{error}");
+    }
+}
+
+#[test]
+fn an_error_without_id_is_a_complaint_that_nobody_answers() {
+    for id in ["", r#""id":null,"#] {
+        let json =
+            format!(r#"{{"jsonrpc":"2.0",{id}"error":{{"code":-32700,"message":"what?"}}}}"#);
+        let message = one(&json);
+        assert!(matches!(message, Message::Complaint(error) if error.code == -32700));
+    }
+}
+
+#[test]
+fn a_result_needs_an_id() {
+    for id in ["", r#""id":null,"#, r#""id":1.5,"#, r#""id":1,"id":1,"#] {
+        let malformed = malformed(format!(r#"{{"jsonrpc":"2.0",{id}"result":{{}}}}"#));
+        assert_eq!(
+            (malformed.error.code, &malformed.id),
+            (-32600, &None),
+            "{id}"
+        );
+        assert!(malformed.is_answer());
+    }
+}

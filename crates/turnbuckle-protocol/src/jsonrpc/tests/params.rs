@@ -1,0 +1,138 @@
+//! Parameters and their members.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::*;
+use crate::jsonrpc::{Object, Params, RpcError};
+
+fn params(json: &str) -> Result<Params<'_>, RpcError> {
+    Params::from_json(json)
+}
+
+#[test]
+fn members_are_found_by_their_exact_name() {
+    let params =
+        params(r#"{ "name" : "echo" , "_meta" :{"a":[1]}, "Name":2, "n\u0061m":3 }"#).unwrap();
+
+    assert_eq!(params.get("name"), Some(r#""echo""#));
+    assert_eq!(params.get("Name"), Some("2"));
+    assert_eq!(params.get("nam"), Some("3"));
+    assert_eq!(params.get("NAME"), None);
+    assert_eq!(params.get(""), None);
+    assert_eq!(params.meta(), Some(r#"{"a":[1]}"#));
+}
+
+#[test]
+fn any_number_of_members_is_found() {
+    for count in 0..20 {
+        let members: Vec<_> = (0..count).map(|n| format!(r#""m{n}":{n}"#)).collect();
+        let json = format!("{{{}}}", members.join(","));
+        let params = params(&json).unwrap();
+
+        for n in 0..count {
+            assert_eq!(params.get(&format!("m{n}")), Some(n.to_string().as_str()));
+        }
+        assert_eq!(params.object().unwrap().members().count(), count);
+    }
+}
+
+#[test]
+fn a_duplicate_parameter_is_refused_with_the_id() {
+    let filler = |count: usize| {
+        (0..count)
+            .map(|n| format!(r#""m{n}":0,"#))
+            .collect::<String>()
+    };
+    for count in 0..12 {
+        for (first, second) in [("a", "a"), ("a", r"\u0061"), (r"\u0061", "a"), ("", "")] {
+            let json = format!(
+                r#"{{"jsonrpc":"2.0","id":4,"method":"x","params":{{"{first}":1,{}"{second}":1}}}}"#,
+                filler(count)
+            );
+            assert_eq!(refusal(&json), (-32602, Some(4.into())), "{json}");
+        }
+    }
+}
+
+#[test]
+fn duplicates_below_the_top_level_are_the_business_of_the_type() {
+    let json = r#"{"jsonrpc":"2.0","id":4,"method":"x","params":{"arguments":{"a":1,"a":2}}}"#;
+
+    assert_eq!(
+        request(json).params.get("arguments"),
+        Some(r#"{"a":1,"a":2}"#)
+    );
+}
+
+#[test]
+fn a_wrong_envelope_is_said_before_a_duplicate_parameter() {
+    let json = r#"{"jsonrpc":"1.0","id":4,"method":"x","params":{"a":1,"a":2}}"#;
+
+    assert_eq!(refusal(json), (-32600, Some(4.into())));
+}
+
+#[test]
+fn strings_are_unescaped_or_borrowed() {
+    let params =
+        params(r#"{"plain":"é","escaped":"a\/\u00e9\ud83d\ude00\"\\\b\f\n\r\t","number":1}"#)
+            .unwrap();
+
+    assert!(matches!(
+        params.string("plain"),
+        Ok(Some(Cow::Borrowed("é")))
+    ));
+    assert_eq!(
+        params.string("escaped").unwrap().unwrap(),
+        "a/é😀\"\\\u{8}\u{c}\n\r\t"
+    );
+    assert_eq!(params.string("missing"), Ok(None));
+    let error = params.string("number").unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (-32602, "`number` must be a string")
+    );
+}
+
+#[test]
+fn a_type_is_read_from_the_whole() {
+    #[derive(Deserialize, Debug, PartialEq)]
+    struct Call<'a> {
+        name: &'a str,
+    }
+    let good = params(r#"{"name":"echo","more":1}"#).unwrap();
+    let bad = params(r#"{"name":1}"#).unwrap();
+
+    assert_eq!(good.parse::<Call<'_>>(), Ok(Call { name: "echo" }));
+    assert_eq!(bad.parse::<Call<'_>>().unwrap_err().code, -32602);
+    assert_eq!(
+        Params::absent().parse::<Call<'_>>().unwrap_err().code,
+        -32602
+    );
+}
+
+#[test]
+fn absent_reads_as_an_empty_object() {
+    let absent = Params::absent();
+
+    assert!(absent.is_absent());
+    assert_eq!(absent.raw(), "{}");
+    assert_eq!(absent.get("a"), None);
+    assert_eq!(absent.string("a"), Ok(None));
+    assert!(
+        absent
+            .parse::<serde_json::Map<String, serde_json::Value>>()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn an_object_is_checked_on_its_own() {
+    assert_eq!(Object::parse("[]").unwrap_err().code, -32602);
+    assert_eq!(Object::parse(r#"{"a":1,"a":1}"#).unwrap_err().code, -32602);
+    assert_eq!(Object::parse("{").unwrap_err().code, -32700);
+    assert_eq!(Object::parse("{} x").unwrap_err().code, -32700);
+    assert_eq!(Object::parse(" {} ").unwrap().raw(), "{}");
+}
