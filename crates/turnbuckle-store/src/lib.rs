@@ -1,6 +1,6 @@
 //! Where the state of a server lives.
 //!
-//! Four small traits, a shared database can stand behind
+//! Four small traits, each with an implementation in [`memory`]; a shared database can stand behind
 //! the same traits when several processes serve one endpoint. Knows the protocol's types, and nothing
 //! of transports, handlers or tools.
 //!
@@ -16,6 +16,7 @@ mod error;
 mod events;
 mod journal;
 mod limits;
+pub mod memory;
 mod random;
 mod session;
 
@@ -45,6 +46,23 @@ pub struct Store {
     pub bus: Arc<dyn Bus>,
     /// Large request state and effects that happen once.
     pub journals: Arc<dyn Journals>,
+}
+
+impl Store {
+    /// Keeps everything in this process, within the default limits.
+    pub fn memory() -> Self {
+        Self::memory_with(&Limits::default())
+    }
+
+    /// Keeps everything in this process, within `limits`.
+    pub fn memory_with(limits: &Limits) -> Self {
+        Self {
+            sessions: Arc::new(memory::MemorySessions::new(&limits.sessions)),
+            events: Arc::new(memory::MemoryEvents::new(&limits.events)),
+            bus: Arc::new(memory::MemoryBus::new(&limits.bus)),
+            journals: Arc::new(memory::MemoryJournals::new(&limits.journals)),
+        }
+    }
 }
 
 impl std::fmt::Debug for Store {

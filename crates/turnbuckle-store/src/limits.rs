@@ -7,11 +7,11 @@ use std::time::Duration;
 /// Start from the default and change what you need:
 ///
 /// ```
-/// use turnbuckle_store::Limits;
+/// use turnbuckle_store::{Limits, Store};
 ///
 /// let mut limits = Limits::default();
 /// limits.sessions.max_sessions = 50_000;
-/// let store = Store::memory_with(limits);
+/// let store = Store::memory_with(&limits);
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

@@ -20,6 +20,10 @@ pub type LogLevel = String;
 /// Sessions of the eras that have a handshake.
 ///
 /// A session that was idle for too long is gone for every method here, whether or not it was swept.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "a number to watch, not a collection"
+)]
 pub trait Sessions: Send + Sync {
     /// Begins a session.
     ///
