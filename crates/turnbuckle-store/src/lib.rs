@@ -19,6 +19,8 @@ mod limits;
 pub mod memory;
 mod random;
 mod session;
+#[cfg(feature = "suite")]
+pub mod suite;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -51,16 +53,22 @@ pub struct Store {
 impl Store {
     /// Keeps everything in this process, within the default limits.
     pub fn memory() -> Self {
-        Self::memory_with(&Limits::default())
+        Self::memory_with(Limits::default())
     }
 
     /// Keeps everything in this process, within `limits`.
-    pub fn memory_with(limits: &Limits) -> Self {
+    pub fn memory_with(limits: Limits) -> Self {
+        let Limits {
+            sessions,
+            events,
+            bus,
+            journals,
+        } = limits;
         Self {
-            sessions: Arc::new(memory::MemorySessions::new(&limits.sessions)),
-            events: Arc::new(memory::MemoryEvents::new(&limits.events)),
-            bus: Arc::new(memory::MemoryBus::new(&limits.bus)),
-            journals: Arc::new(memory::MemoryJournals::new(&limits.journals)),
+            sessions: Arc::new(memory::MemorySessions::new(sessions)),
+            events: Arc::new(memory::MemoryEvents::new(&events)),
+            bus: Arc::new(memory::MemoryBus::new(&bus)),
+            journals: Arc::new(memory::MemoryJournals::new(journals)),
         }
     }
 }

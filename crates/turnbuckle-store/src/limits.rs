@@ -11,7 +11,7 @@ use std::time::Duration;
 ///
 /// let mut limits = Limits::default();
 /// limits.sessions.max_sessions = 50_000;
-/// let store = Store::memory_with(&limits);
+/// let store = Store::memory_with(limits);
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

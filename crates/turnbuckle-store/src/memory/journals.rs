@@ -27,11 +27,11 @@ struct Claimed {
 
 impl MemoryJournals {
     /// Keeps journals and claims within `limits`.
-    pub fn new(limits: &JournalLimits) -> Self {
+    pub fn new(limits: JournalLimits) -> Self {
         Self {
             journals: Table::new("journal", limits.max_journals, limits.max_journal_bytes),
             claims: Table::new("claim", limits.max_claims, limits.max_claim_bytes),
-            limits: limits.clone(),
+            limits,
         }
     }
 

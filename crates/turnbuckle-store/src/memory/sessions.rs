@@ -22,11 +22,11 @@ pub struct MemorySessions {
 
 impl MemorySessions {
     /// Keeps sessions within `limits`.
-    pub fn new(limits: &SessionLimits) -> Self {
+    pub fn new(limits: SessionLimits) -> Self {
         Self {
             table: Table::new("session", limits.max_sessions, usize::MAX),
             evicted: Mutex::default(),
-            limits: limits.clone(),
+            limits,
         }
     }
 
