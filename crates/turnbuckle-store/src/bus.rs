@@ -119,3 +119,6 @@ impl std::fmt::Debug for Subscription {
         f.debug_struct("Subscription").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,3 +99,6 @@ macro_rules! random_id {
     };
 }
 pub(crate) use random_id;
+
+#[cfg(test)]
+mod tests;

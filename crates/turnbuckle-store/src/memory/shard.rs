@@ -287,3 +287,6 @@ impl<T> Queue<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -248,3 +248,6 @@ impl Budget {
         self.used.fetch_sub(amount, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;
