@@ -19,6 +19,6 @@ pub mod revision;
 pub mod types;
 
 // pub use jsonrpc::{RequestId, RpcError};
-// pub use meta::Meta;
+pub use meta::Meta;
 pub use principal::Principal;
-// pub use revision::Revision;
+pub use revision::{Revision, Versioned};

@@ -1,0 +1,406 @@
+//! The restricted JSON Schema of a form: a flat object of simple fields.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, MapAccess, Visitor},
+    ser::SerializeMap,
+};
+use serde_json::{Map, Value};
+
+use super::{MultiSelectSchema, SingleSelectSchema};
+use crate::types::{number, number::integer, setters::setters};
+
+/// What a form asks for: named fields, some of them required.
+///
+/// ```
+/// use turnbuckle_protocol::types::elicitation::{BooleanSchema, ElicitSchema, StringSchema};
+///
+/// let schema = ElicitSchema::new()
+///     .required("name", StringSchema::new().title("Your name"))
+///     .optional("newsletter", BooleanSchema::new().default(false));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ElicitSchema {
+    pub(crate) dialect: Option<String>,
+    pub(crate) properties: Vec<(String, PrimitiveSchema)>,
+    pub(crate) required: Vec<String>,
+}
+
+impl ElicitSchema {
+    /// Creates a form without fields.
+    pub fn new() -> Self {
+        Default::default()
+    }
+
+    /// Adds a field that has to be filled in.
+    #[must_use]
+    pub fn required(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
+        let name = name.into();
+        if !self.is_required(&name) {
+            self.required.push(name.clone());
+        }
+        self.set(name, schema.into());
+        self
+    }
+
+    /// Adds a field that may stay empty.
+    #[must_use]
+    pub fn optional(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
+        let name = name.into();
+        self.required.retain(|required| *required != name);
+        self.set(name, schema.into());
+        self
+    }
+
+    /// Returns the fields in the order in which they were added.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &PrimitiveSchema)> {
+        let fields = self.properties.iter();
+        fields.map(|(name, schema)| (&**name, schema))
+    }
+
+    /// Returns a field by name.
+    pub fn field(&self, name: &str) -> Option<&PrimitiveSchema> {
+        let mut fields = self.fields();
+        fields.find_map(|(known, schema)| (known == name).then_some(schema))
+    }
+
+    /// Says whether a field has to be filled in.
+    pub fn is_required(&self, name: &str) -> bool {
+        self.required.iter().any(|required| required == name)
+    }
+
+    fn set(&mut self, name: String, schema: PrimitiveSchema) {
+        match self.properties.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = schema,
+            None => self.properties.push((name, schema)),
+        }
+    }
+}
+
+impl Serialize for ElicitSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(dialect) = &self.dialect {
+            map.serialize_entry("$schema", dialect)?;
+        }
+        map.serialize_entry("type", "object")?;
+        map.serialize_entry("properties", &Properties(&self.properties))?;
+        if !self.required.is_empty() {
+            map.serialize_entry("required", &self.required)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for ElicitSchema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Raw {
+            #[serde(rename = "$schema")]
+            dialect: Option<String>,
+            #[serde(rename = "type")]
+            kind: String,
+            #[serde(default, deserialize_with = "in_order")]
+            properties: Vec<(String, PrimitiveSchema)>,
+            #[serde(default)]
+            required: Vec<String>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        if raw.kind != "object" {
+            return Err(D::Error::custom("the schema of a form is an object"));
+        }
+        Ok(Self {
+            dialect: raw.dialect,
+            properties: raw.properties,
+            required: raw.required,
+        })
+    }
+}
+
+/// Writes named schemas as an object.
+struct Properties<'a>(&'a [(String, PrimitiveSchema)]);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, schema)| (name, schema)))
+    }
+}
+
+/// Reads named schemas in the order in which they come: it is the order of the form.
+fn in_order<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<(String, PrimitiveSchema)>, D::Error> {
+    struct InOrder;
+
+    impl<'de> Visitor<'de> for InOrder {
+        type Value = Vec<(String, PrimitiveSchema)>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object of schemas")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut fields = Vec::new();
+            while let Some(field) = map.next_entry()? {
+                fields.push(field);
+            }
+            Ok(fields)
+        }
+    }
+
+    deserializer.deserialize_map(InOrder)
+}
+
+/// The schema of one field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum PrimitiveSchema {
+    /// Text.
+    String(StringSchema),
+    /// A number.
+    Number(NumberSchema),
+    /// Yes or no.
+    Boolean(BooleanSchema),
+    /// One of several.
+    SingleSelect(SingleSelectSchema),
+    /// Some of several (since 2025-11-25).
+    MultiSelect(MultiSelectSchema),
+}
+
+impl<'de> Deserialize<'de> for PrimitiveSchema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let members = Map::deserialize(deserializer)?;
+        let kind = members.get("type").and_then(Value::as_str).unwrap_or("");
+        let chosen = members.contains_key("enum") || members.contains_key("oneOf");
+        let read = match kind {
+            "string" if chosen => from_members(members).map(Self::SingleSelect),
+            "string" => from_members(members).map(Self::String),
+            "number" | "integer" => from_members(members).map(Self::Number),
+            "boolean" => from_members(members).map(Self::Boolean),
+            "array" => from_members(members).map(Self::MultiSelect),
+            _ => {
+                return Err(D::Error::custom(
+                    "a field is a string, number, integer, boolean or array",
+                ));
+            }
+        };
+        read.map_err(D::Error::custom)
+    }
+}
+
+fn from_members<T: for<'de> Deserialize<'de>>(
+    members: Map<String, Value>,
+) -> serde_json::Result<T> {
+    serde_json::from_value(Value::Object(members))
+}
+
+macro_rules! into_primitive {
+    ($($variant:ident($type:ty)),* $(,)?) => {$(
+        impl From<$type> for PrimitiveSchema {
+            fn from(schema: $type) -> Self {
+                Self::$variant(schema)
+            }
+        }
+    )*};
+}
+
+into_primitive!(
+    String(StringSchema),
+    Number(NumberSchema),
+    Boolean(BooleanSchema),
+    SingleSelect(SingleSelectSchema),
+    MultiSelect(MultiSelectSchema),
+);
+
+/// A field for text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct StringSchema {
+    #[serde(rename = "type")]
+    kind: StringKind,
+    /// The label of the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What to fill in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The least number of characters.
+    #[serde(
+        default,
+        deserialize_with = "integer::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub min_length: Option<u64>,
+    /// The greatest number of characters.
+    #[serde(
+        default,
+        deserialize_with = "integer::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_length: Option<u64>,
+    /// What the text has to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<StringFormat>,
+    /// What is filled in already (since 2025-11-25).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+}
+
+impl StringSchema {
+    /// Creates a field for any text.
+    pub fn new() -> Self {
+        Default::default()
+    }
+}
+
+setters!(StringSchema {
+    optional {
+        title: String,
+        description: String,
+        min_length: u64,
+        max_length: u64,
+        format: StringFormat,
+        default: String,
+    }
+});
+
+/// What text in a form has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum StringFormat {
+    /// An address for mail.
+    Email,
+    /// A URI.
+    Uri,
+    /// A date.
+    Date,
+    /// A date with time.
+    DateTime,
+}
+
+/// A field for a number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NumberSchema {
+    /// Whether fractions are allowed.
+    #[serde(rename = "type")]
+    pub kind: NumberKind,
+    /// The label of the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What to fill in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The least number.
+    #[serde(
+        default,
+        serialize_with = "number::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub minimum: Option<f64>,
+    /// The greatest number.
+    #[serde(
+        default,
+        serialize_with = "number::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub maximum: Option<f64>,
+    /// What is filled in already (since 2025-11-25).
+    #[serde(
+        default,
+        serialize_with = "number::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub default: Option<f64>,
+}
+
+impl NumberSchema {
+    /// Creates a field for any number.
+    pub fn new() -> Self {
+        Default::default()
+    }
+
+    /// Creates a field for an integer.
+    pub fn integer() -> Self {
+        Self {
+            kind: NumberKind::Integer,
+            ..Default::default()
+        }
+    }
+}
+
+setters!(NumberSchema {
+    optional {
+        title: String,
+        description: String,
+        minimum: f64,
+        maximum: f64,
+        default: f64,
+    }
+});
+
+/// Whether a number may have a fraction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NumberKind {
+    /// Any number.
+    #[default]
+    Number,
+    /// A whole number.
+    Integer,
+}
+
+/// A field for yes or no.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct BooleanSchema {
+    #[serde(rename = "type")]
+    kind: BooleanKind,
+    /// The label of the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What to decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What is chosen already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<bool>,
+}
+
+impl BooleanSchema {
+    /// Creates a field for yes or no.
+    pub fn new() -> Self {
+        Default::default()
+    }
+}
+
+setters!(BooleanSchema {
+    optional {
+        title: String,
+        description: String,
+        default: bool,
+    }
+});
+
+/// The one value of `type` in a text field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StringKind {
+    #[default]
+    String,
+}
+
+/// The one value of `type` in a yes-or-no field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum BooleanKind {
+    #[default]
+    Boolean,
+}

@@ -1,0 +1,297 @@
+//! Fields that offer a choice.
+//!
+//! The wire has five spellings of a choice: `enum`, `enum` with `enumNames`, `oneOf` with titles, and an array
+//! of either `enum` or `anyOf`. Here a choice is a list of options; its titles decide the spelling.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
+
+use crate::types::{number::integer, setters::setters};
+
+/// One option of a choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EnumOption {
+    /// What is answered.
+    pub value: String,
+    /// What the user sees, if not the value.
+    pub title: Option<String>,
+}
+
+impl EnumOption {
+    /// Creates an option that is shown under a title.
+    pub fn titled(value: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            value: value.into(),
+            title: Some(title.into()),
+        }
+    }
+
+    fn shown(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.value)
+    }
+}
+
+impl<T: Into<String>> From<T> for EnumOption {
+    fn from(value: T) -> Self {
+        Self {
+            value: value.into(),
+            title: None,
+        }
+    }
+}
+
+/// A field for one of several options.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SingleSelectSchema {
+    /// The label of the field.
+    pub title: Option<String>,
+    /// What to choose.
+    pub description: Option<String>,
+    /// What is chosen already (since 2025-11-25).
+    pub default: Option<String>,
+    options: Vec<EnumOption>,
+    /// Spell titles as `enumNames`, as 2025-06-18 does.
+    pub(crate) legacy: bool,
+}
+
+impl SingleSelectSchema {
+    /// Offers options: plain strings, or [`EnumOption::titled`].
+    pub fn new(options: impl IntoIterator<Item = impl Into<EnumOption>>) -> Self {
+        Self {
+            title: None,
+            description: None,
+            default: None,
+            options: options.into_iter().map(Into::into).collect(),
+            legacy: false,
+        }
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> &[EnumOption] {
+        &self.options
+    }
+
+    fn has_titles(&self) -> bool {
+        self.options.iter().any(|option| option.title.is_some())
+    }
+}
+
+setters!(SingleSelectSchema {
+    optional {
+        title: String,
+        description: String,
+        default: String,
+    }
+});
+
+impl Serialize for SingleSelectSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "string")?;
+        entry(&mut map, "title", self.title.as_ref())?;
+        entry(&mut map, "description", self.description.as_ref())?;
+        if self.has_titles() && !self.legacy {
+            map.serialize_entry("oneOf", &titled(&self.options))?;
+        } else {
+            map.serialize_entry("enum", &values(&self.options))?;
+        }
+        if self.has_titles() && self.legacy {
+            let names: Vec<_> = self.options.iter().map(EnumOption::shown).collect();
+            map.serialize_entry("enumNames", &names)?;
+        }
+        entry(&mut map, "default", self.default.as_ref())?;
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for SingleSelectSchema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Raw {
+            title: Option<String>,
+            description: Option<String>,
+            default: Option<String>,
+            #[serde(rename = "enumNames")]
+            names: Option<Vec<String>>,
+            #[serde(rename = "enum")]
+            values: Option<Vec<String>>,
+            #[serde(rename = "oneOf")]
+            titled: Option<Vec<Titled>>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        let legacy = raw.names.is_some();
+        let mut names = raw.names.unwrap_or_default().into_iter();
+        let options = options(raw.values, raw.titled, || names.next()).map_err(D::Error::custom)?;
+        Ok(Self {
+            title: raw.title,
+            description: raw.description,
+            default: raw.default,
+            options,
+            legacy,
+        })
+    }
+}
+
+/// A field for some of several options (since 2025-11-25).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MultiSelectSchema {
+    /// The label of the field.
+    pub title: Option<String>,
+    /// What to choose.
+    pub description: Option<String>,
+    /// How many to choose at least.
+    pub min_items: Option<u64>,
+    /// How many to choose at most.
+    pub max_items: Option<u64>,
+    /// What is chosen already.
+    pub default: Option<Vec<String>>,
+    options: Vec<EnumOption>,
+}
+
+impl MultiSelectSchema {
+    /// Offers options: plain strings, or [`EnumOption::titled`].
+    pub fn new(options: impl IntoIterator<Item = impl Into<EnumOption>>) -> Self {
+        Self {
+            title: None,
+            description: None,
+            min_items: None,
+            max_items: None,
+            default: None,
+            options: options.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> &[EnumOption] {
+        &self.options
+    }
+}
+
+setters!(MultiSelectSchema {
+    optional {
+        title: String,
+        description: String,
+        min_items: u64,
+        max_items: u64,
+        default: Vec<String>,
+    }
+});
+
+impl Serialize for MultiSelectSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "array")?;
+        entry(&mut map, "title", self.title.as_ref())?;
+        entry(&mut map, "description", self.description.as_ref())?;
+        entry(&mut map, "minItems", self.min_items.as_ref())?;
+        entry(&mut map, "maxItems", self.max_items.as_ref())?;
+        map.serialize_entry("items", &Items(&self.options))?;
+        entry(&mut map, "default", self.default.as_ref())?;
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for MultiSelectSchema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Raw {
+            title: Option<String>,
+            description: Option<String>,
+            #[serde(default, deserialize_with = "integer::optional")]
+            min_items: Option<u64>,
+            #[serde(default, deserialize_with = "integer::optional")]
+            max_items: Option<u64>,
+            default: Option<Vec<String>>,
+            items: RawItems,
+        }
+        #[derive(Deserialize)]
+        struct RawItems {
+            #[serde(rename = "enum")]
+            values: Option<Vec<String>>,
+            // Some peers write `oneOf` here, as in a single choice.
+            #[serde(rename = "anyOf", alias = "oneOf")]
+            titled: Option<Vec<Titled>>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        let options =
+            options(raw.items.values, raw.items.titled, || None).map_err(D::Error::custom)?;
+        Ok(Self {
+            title: raw.title,
+            description: raw.description,
+            min_items: raw.min_items,
+            max_items: raw.max_items,
+            default: raw.default,
+            options,
+        })
+    }
+}
+
+/// The `items` of a multiple choice.
+struct Items<'a>(&'a [EnumOption]);
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.0.iter().any(|option| option.title.is_some()) {
+            map.serialize_entry("anyOf", &titled(self.0))?;
+        } else {
+            map.serialize_entry("type", "string")?;
+            map.serialize_entry("enum", &values(self.0))?;
+        }
+        map.end()
+    }
+}
+
+/// An option with its title, as `oneOf` and `anyOf` hold them.
+#[derive(Serialize, Deserialize)]
+struct Titled<S = String> {
+    r#const: S,
+    title: S,
+}
+
+fn titled(options: &[EnumOption]) -> Vec<Titled<&str>> {
+    let titled = options.iter().map(|option| Titled {
+        r#const: &*option.value,
+        title: option.shown(),
+    });
+    titled.collect()
+}
+
+fn values(options: &[EnumOption]) -> Vec<&str> {
+    options.iter().map(|option| &*option.value).collect()
+}
+
+fn options(
+    values: Option<Vec<String>>,
+    titled: Option<Vec<Titled>>,
+    mut name: impl FnMut() -> Option<String>,
+) -> Result<Vec<EnumOption>, &'static str> {
+    if let Some(titled) = titled {
+        let options = titled.into_iter();
+        return Ok(options
+            .map(|option| EnumOption::titled(option.r#const, option.title))
+            .collect());
+    }
+    let values = values.ok_or("a choice needs `enum` or titled options")?;
+    let options = values.into_iter();
+    Ok(options
+        .map(|value| EnumOption {
+            value,
+            title: name(),
+        })
+        .collect())
+}
+
+fn entry<M: SerializeMap, T: Serialize>(
+    map: &mut M,
+    name: &'static str,
+    value: Option<T>,
+) -> Result<(), M::Error> {
+    match value {
+        Some(value) => map.serialize_entry(name, &value),
+        None => Ok(()),
+    }
+}
