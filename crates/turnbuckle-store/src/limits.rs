@@ -36,6 +36,12 @@ pub struct SessionLimits {
     pub idle: Duration,
     /// How long a session lives without being used while its handshake is not done.
     pub idle_before_initialized: Duration,
+    /// Bytes that one client may say about itself, counted as what they cost in memory.
+    pub max_client_bytes: usize,
+    /// Bytes beyond the ordinary that all clients together may say about themselves.
+    ///
+    /// Up to 4 KiB are ordinary: those are bounded by the number of sessions.
+    pub max_extra_bytes: usize,
     /// Resources that one session may subscribe to.
     pub max_subscriptions: usize,
     /// Bytes of one subscribed URI.
@@ -50,6 +56,8 @@ impl Default for SessionLimits {
             max_sessions: 10_000,
             idle: Duration::from_secs(30 * 60),
             idle_before_initialized: Duration::from_secs(60),
+            max_client_bytes: 1024 * 1024,
+            max_extra_bytes: 64 * 1024 * 1024,
             max_subscriptions: 1_000,
             max_uri_bytes: 8 * 1024,
             max_subscription_bytes: 128 * 1024,

@@ -3,19 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use turnbuckle_protocol::Principal;
+use turnbuckle_protocol::types::{ClientCapabilities, Implementation, LogLevel};
+use turnbuckle_protocol::{Principal, Revision};
 
 use crate::random::random_id;
 use crate::{BoxFuture, StoreError};
-
-/// Stands for the protocol's type.
-pub type Revision = String;
-/// Stands for the protocol's type.
-pub type Implementation = String;
-/// Stands for the protocol's type.
-pub type ClientCapabilities = String;
-/// Stands for the protocol's type.
-pub type LogLevel = String;
 
 /// Sessions of the eras that have a handshake.
 ///
@@ -28,7 +20,7 @@ pub trait Sessions: Send + Sync {
     /// Begins a session.
     ///
     /// Where the store is full, expired sessions make room; live ones never do, and the answer is
-    /// [`StoreError::Full`].
+    /// [`StoreError::Full`]. A client that says too much about itself is [`StoreError::TooLarge`].
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>>;
 
     /// Returns what is remembered, and restarts the idle clock.

@@ -9,6 +9,7 @@ mod journals;
 mod sessions;
 mod shard;
 mod table;
+mod weight;
 
 pub use bus::MemoryBus;
 pub use events::MemoryEvents;

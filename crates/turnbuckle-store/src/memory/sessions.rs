@@ -5,10 +5,14 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 use super::table::{Entry, Table};
+use super::weight::weight;
 use super::{at_once, deadline, lock};
 use crate::{
     BoxFuture, SessionChange, SessionId, SessionLimits, SessionRecord, Sessions, StoreError,
 };
+
+/// What an ordinary client says about itself costs less than this.
+const ORDINARY: usize = 4 * 1024;
 
 /// Sessions kept in this process.
 ///
@@ -24,7 +28,7 @@ impl MemorySessions {
     /// Keeps sessions within `limits`.
     pub fn new(limits: SessionLimits) -> Self {
         Self {
-            table: Table::new("session", limits.max_sessions, usize::MAX),
+            table: Table::new("session", limits.max_sessions, limits.max_extra_bytes),
             evicted: Mutex::default(),
             limits,
         }
@@ -33,11 +37,24 @@ impl MemorySessions {
     fn insert(&self, record: SessionRecord) -> Result<SessionId, StoreError> {
         let now = Instant::now();
         let id = SessionId::generate()?;
-        let expires = self.expiry(&record, now);
+        let place = (self.extra_bytes(&record)?, self.expiry(&record, now));
         let record = Arc::new(record);
         self.table
-            .insert(id, record, (0, expires), now, |_| (), |id| self.evict(id))?;
+            .insert(id, record, place, now, |_| (), |id| self.evict(id))?;
         Ok(id)
+    }
+
+    /// What this client's words cost beyond what is ordinary.
+    fn extra_bytes(&self, record: &SessionRecord) -> Result<usize, StoreError> {
+        let client = &record.client;
+        let said = weight(&client.info) + weight(&client.capabilities);
+        if said > self.limits.max_client_bytes {
+            return Err(StoreError::TooLarge {
+                what: "client info and capabilities",
+                limit: self.limits.max_client_bytes,
+            });
+        }
+        Ok((said + weight(&record.principal)).saturating_sub(ORDINARY))
     }
 
     /// Remembers an id for the next sweep.

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use turnbuckle_protocol::Principal;
+use turnbuckle_protocol::types::{Implementation, LogLevel};
+use turnbuckle_protocol::{Principal, Revision};
 
 use super::{TICK, ticks};
 use crate::{
@@ -21,14 +22,19 @@ pub async fn sessions(make: impl AsyncFn(Limits) -> Store) {
     live_sessions_make_no_room(&make).await;
     expired_sessions_make_room_and_are_still_named(&make).await;
     subscriptions_are_limited(&make).await;
+    what_clients_say_is_limited(&make).await;
 }
 
 pub(super) fn record() -> SessionRecord {
-    SessionRecord::new(None, revision(), ClientProfile::default())
+    SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default())
 }
 
-fn revision() -> crate::session::Revision {
-    "2025-11-25".into()
+fn named(client: &str) -> SessionRecord {
+    let profile = ClientProfile {
+        info: Some(Implementation::new(client, "1.0")),
+        ..ClientProfile::default()
+    };
+    SessionRecord::new(None, Revision::V2025_03_26, profile)
 }
 
 /// Two ticks before the handshake is done, five after.
@@ -55,7 +61,7 @@ async fn is_there(sessions: &Arc<dyn Sessions>, id: &SessionId) -> bool {
 
 async fn a_session_is_loaded_as_it_was_created(make: &impl AsyncFn(Limits) -> Store) {
     let sessions = make(Limits::default()).await.sessions;
-    let mut created = record();
+    let mut created = named("editor");
     created.principal = Some(Principal::new("https://issuer.example", "ann"));
 
     let id = sessions.create(created).await.unwrap();
@@ -63,7 +69,8 @@ async fn a_session_is_loaded_as_it_was_created(make: &impl AsyncFn(Limits) -> St
     let loaded = sessions.load(&id).await.unwrap().unwrap();
 
     assert_ne!(id, other);
-    assert_eq!(loaded.revision, revision());
+    assert_eq!(loaded.revision, Revision::V2025_03_26);
+    assert_eq!(loaded.client.info.as_ref().unwrap().name, "editor");
     assert_eq!(loaded.principal.as_ref().unwrap().subject, "ann");
     assert!(!loaded.initialized);
     assert_eq!(loaded.log_level, None);
@@ -87,7 +94,7 @@ async fn changes_are_remembered(make: &impl AsyncFn(Limits) -> Store) {
     let id = initialized(&sessions).await;
 
     for change in [
-        SessionChange::LogLevel(level()),
+        SessionChange::LogLevel(LogLevel::Warning),
         SessionChange::Subscribe("file:///b".into()),
         SessionChange::Subscribe("file:///a".into()),
         SessionChange::Subscribe("file:///a".into()),
@@ -99,12 +106,8 @@ async fn changes_are_remembered(make: &impl AsyncFn(Limits) -> Store) {
     let loaded = sessions.load(&id).await.unwrap().unwrap();
 
     assert!(loaded.initialized);
-    assert_eq!(loaded.log_level, Some(level()));
+    assert_eq!(loaded.log_level, Some(LogLevel::Warning));
     assert!(loaded.subscriptions.iter().eq(["file:///a"]));
-}
-
-fn level() -> crate::session::LogLevel {
-    "warning".into()
 }
 
 async fn a_record_in_hand_does_not_change(make: &impl AsyncFn(Limits) -> Store) {
@@ -260,4 +263,27 @@ async fn subscriptions_are_limited(make: &impl AsyncFn(Limits) -> Store) {
             .iter()
             .eq(["1234567890", "2234567890", "4"])
     );
+}
+
+async fn what_clients_say_is_limited(make: &impl AsyncFn(Limits) -> Store) {
+    const KIB: usize = 1024;
+    let mut limits = short_lived();
+    limits.sessions.max_client_bytes = 100 * KIB;
+    limits.sessions.max_extra_bytes = 200 * KIB;
+    let sessions = make(limits).await.sessions;
+    let talkative = || named(&"x".repeat(80 * KIB));
+
+    let too_large = sessions.create(named(&"x".repeat(101 * KIB))).await;
+    let first = sessions.create(talkative()).await.unwrap();
+    sessions.create(talkative()).await.unwrap();
+    let too_much = sessions.create(talkative()).await;
+
+    assert!(matches!(too_large, Err(StoreError::TooLarge { .. })));
+    assert!(matches!(too_much, Err(StoreError::Full { .. })));
+    // Ordinary clients still find room, and whoever goes makes room for the others.
+    sessions.create(named("editor")).await.unwrap();
+    assert!(sessions.remove(&first).await.unwrap());
+    sessions.create(talkative()).await.unwrap();
+    ticks(3).await;
+    sessions.create(talkative()).await.unwrap();
 }
