@@ -94,7 +94,7 @@ impl SessionRecord {
 }
 
 /// Who a client is and what it can do.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientProfile {
     /// What it calls itself.
     pub info: Option<Implementation>,

@@ -6,6 +6,7 @@
 mod bus;
 mod events;
 mod journals;
+mod profiles;
 mod sessions;
 mod shard;
 mod table;
