@@ -9,7 +9,8 @@ use bytes::Bytes;
 use turnbuckle_protocol::{Revision, RpcError};
 
 use crate::{
-    Prompt, Resource, ResourceTemplate, Tool,
+    CacheHint, Context, Contents, Prompt, RequestError, Resource, ResourceTemplate, Tool, Variables,
+    exchange::BoxFuture,
     input::Keys,
     lifecycle::Rules,
 };
@@ -21,6 +22,56 @@ pub(crate) struct Catalog {
     pub(crate) prompts: Table<Prompt>,
     pub(crate) resources: Table<Resource>,
     pub(crate) templates: Table<ResourceTemplate>,
+}
+
+/// A resource that was asked for, at its own address or described by a template.
+pub(crate) enum Found {
+    Resource(Arc<Resource>),
+    Match(Arc<ResourceTemplate>, Variables),
+}
+
+impl Catalog {
+    pub(crate) fn has_resources(&self) -> bool {
+        !self.resources.is_empty() || !self.templates.is_empty()
+    }
+
+    pub(crate) fn completes(&self) -> bool {
+        self.prompts.iter().any(|prompt| !prompt.completers.is_empty())
+            || self.templates.iter().any(|template| !template.completers.is_empty())
+    }
+
+    /// Finds what a URI names; of several templates the one with the most literal text.
+    pub(crate) fn find_resource(&self, uri: &str) -> Option<Found> {
+        if let Some(resource) = self.resources.get(uri) {
+            return Some(Found::Resource(resource.clone()));
+        }
+        let matching = self.templates.iter().filter_map(|template| Some((template, template.template.matches(uri)?)));
+        let best = matching.max_by_key(|(template, _)| template.template.specificity());
+        best.map(|(template, variables)| Found::Match(template.clone(), variables))
+    }
+}
+
+impl Found {
+    pub(crate) fn cache(&self) -> CacheHint {
+        match self {
+            Self::Resource(resource) => resource.cache,
+            Self::Match(template, _) => template.cache,
+        }
+    }
+
+    pub(crate) fn mime_type(&self) -> Option<String> {
+        match self {
+            Self::Resource(resource) => resource.definition.mime_type.clone(),
+            Self::Match(template, _) => template.definition.mime_type.clone(),
+        }
+    }
+
+    pub(crate) fn read(self, uri: &str, cx: Context) -> Result<BoxFuture<Result<Contents, RequestError>>, RequestError> {
+        match self {
+            Self::Resource(resource) => Ok((resource.read)(uri, cx)),
+            Self::Match(template, variables) => (template.read)(variables, uri, cx),
+        }
+    }
 }
 
 /// Something that is listed under a unique key.

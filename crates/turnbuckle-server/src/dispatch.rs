@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
 use turnbuckle_protocol::{
     RpcError,
     codec::headers,
-    jsonrpc::{Params, Request},
+    jsonrpc::{Object, Params, Request},
     types::{CallToolResult, CompleteParams, CompleteResult, Completion, CompletionReference, PaginatedParams},
 };
 
@@ -20,7 +19,7 @@ use crate::{
     input::{self, Rounds, Subject},
     lifecycle::{Asking, Caller, stateless::{Mirror, mismatch}},
     reply::Reply,
-    request_error::{self, RequestError},
+    request_error,
     subscriptions,
     tools::{Output, ToolError, ToolErrorKind},
 };
@@ -335,10 +334,14 @@ fn required<'a>(params: &Params<'a>, member: &str) -> Result<std::borrow::Cow<'a
 /// Compares the parameters that a tool mirrors into headers with the headers.
 fn same_parameters(mirror: &dyn Mirror, tool: &Tool, arguments: &str) -> Result<(), RpcError> {
     for mark in &tool.param_headers {
-        let name = mark.header_name();
-        let header = mirror.header(&name)?;
-        headers::compare_param(mark, header, arguments)
-            .map_err(|error| mismatch(format!("`{name}`: {error}")))?;
+        let header = mirror.header(&mark.header)?;
+        headers::check_argument(header, member_at(arguments, &mark.path))
+            .map_err(|error| mismatch(format!("`{}`: {error}", mark.header)))?;
     }
     Ok(())
+}
+
+/// The raw JSON at a path of member names.
+fn member_at<'a>(json: &'a str, path: &[String]) -> Option<&'a str> {
+    path.iter().try_fold(json, |json, name| Object::parse(json).ok()?.get(name))
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use http::Extensions;
 use serde::Serialize;
 use turnbuckle_protocol::{
-    Principal, RequestId, Revision,
+    Principal, RequestId, Revision, RpcError,
     jsonrpc::code,
     revision::Versioned,
     types::LogLevel,
@@ -151,6 +151,8 @@ pub(crate) struct Caller {
     pub(crate) log_level: Option<LogLevel>,
     /// Where requests to the client go, if the era has them.
     pub(crate) live: Option<Arc<Live>>,
+    /// Whether the end of a subscription is also announced by a notification, as byte streams need it.
+    pub(crate) says_goodbye: bool,
 }
 
 /// What a transport knows of a request beside its bytes.
@@ -158,4 +160,9 @@ pub(crate) struct Caller {
 pub(crate) struct Arrival {
     pub(crate) principal: Option<Arc<Principal>>,
     pub(crate) extensions: Extensions,
+    pub(crate) says_goodbye: bool,
+}
+
+fn token(raw: &str) -> Result<RequestId, RpcError> {
+    RequestId::from_json(raw).map_err(|_| RpcError::invalid_params("`progressToken` must be a string or an integer"))
 }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{
-    codec::headers::{self, ParamHeader},
+    codec::headers::{self, PARAM_PREFIX},
     types::{Icon, Tool as Definition, ToolAnnotations},
 };
 
@@ -46,7 +46,7 @@ use crate::{catalog::Listed, context::Context, lifecycle::Rules, schema};
 pub struct Tool {
     pub(crate) definition: Definition,
     pub(crate) invoke: Arc<dyn Invoke>,
-    pub(crate) param_headers: Vec<ParamHeader>,
+    pub(crate) param_headers: Vec<MirroredParam>,
     pub(crate) fingerprint: [u8; 16],
 }
 
@@ -103,8 +103,9 @@ impl Tool {
     fn assemble(name: String, mut input: Map<String, Value>, output: Option<Map<String, Value>>, invoke: Arc<dyn Invoke>) -> Self {
         assert!(is_name(&name), "`{name}` is no tool name: 1 to 128 letters, digits, `_`, `-` or `.`");
         schema::require_object(&mut input, &name);
-        let param_headers = headers::param_headers(&input)
+        let marks = headers::marks(&Value::Object(input.clone()))
             .unwrap_or_else(|error| panic!("the input schema of `{name}` marks a header wrongly: {error}"));
+        let param_headers = marks.into_iter().map(MirroredParam::from).collect();
         let fingerprint = fingerprint(&name, &input);
         let mut definition = Definition::new(name, input);
         definition.output_schema = output;
@@ -183,6 +184,20 @@ impl Tool {
     fn annotate(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
         change(self.definition.annotations.get_or_insert_default());
         self
+    }
+}
+
+/// An argument that HTTP clients repeat in a header.
+#[derive(Clone, Debug)]
+pub(crate) struct MirroredParam {
+    /// In lower case, as header maps look it up.
+    pub(crate) header: String,
+    pub(crate) path: Vec<String>,
+}
+
+impl From<headers::Mark> for MirroredParam {
+    fn from(mark: headers::Mark) -> Self {
+        Self { header: format!("{PARAM_PREFIX}{}", mark.header).to_ascii_lowercase(), path: mark.path }
     }
 }
 

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 use turnbuckle_protocol::{
-    RequestId, Revision, RpcError,
+    Revision, RpcError,
     codec::headers,
     jsonrpc::{Request, code},
     meta::RequestMeta,
-    method::Method,
-    types::{ClientCapabilities, Implementation, LogLevel},
+    method::{Direction, Kind, Method},
+    types::{ClientCapabilities, DiscoverResult, Implementation, LogLevel},
 };
 use turnbuckle_store::ClientProfile;
 
 use super::{Arrival, Caller, Rules};
+use crate::{context::Call, reply::Reply};
 
 /// What HTTP headers repeat of a request, for intermediaries to read.
 pub(crate) trait Mirror {
@@ -52,16 +53,16 @@ pub(crate) fn admit(request: &Request<'_>, mirror: Option<&dyn Mirror>, arrival:
     if version != Revision::MODERN.as_str() {
         return Err(Refusal::bad_request(unsupported(version)));
     }
-    let method = Method::find(&request.method);
+    let method = Method::named(&request.method);
     if let Some(mirror) = mirror {
         same_method(mirror, request).map_err(Refusal::bad_request)?;
         same_name(mirror, request, method).map_err(Refusal::bad_request)?;
     }
-    if !method.is_some_and(|method| method.is_request_to_server(Revision::MODERN)) {
+    if !method.is_some_and(is_request_to_server) {
         return Err(Refusal { error: RpcError::method_not_found(&request.method), status: 404 });
     }
     let log_level = meta.log_level.as_deref().map(log_level).transpose().map_err(Refusal::bad_request)?;
-    let progress_token = meta.progress_token.map(|raw| token(raw.get())).transpose().map_err(Refusal::bad_request)?;
+    let progress_token = meta.progress_token.map(|raw| super::token(raw.get())).transpose().map_err(Refusal::bad_request)?;
     let client = ClientProfile {
         info: meta.client_info.map(|raw| client_info(raw.get())).transpose().map_err(Refusal::bad_request)?,
         capabilities: client_capabilities(capabilities.get()).map_err(Refusal::bad_request)?,
@@ -74,6 +75,7 @@ pub(crate) fn admit(request: &Request<'_>, mirror: Option<&dyn Mirror>, arrival:
         progress_token,
         log_level,
         live: None,
+        says_goodbye: arrival.says_goodbye,
     })
 }
 
@@ -134,6 +136,18 @@ fn same_name(mirror: &dyn Mirror, request: &Request<'_>, method: Option<&Method>
     }
 }
 
+fn is_request_to_server(method: &Method) -> bool {
+    method.kind == Kind::Request && method.direction(Revision::MODERN) == Some(Direction::ToServer)
+}
+
+/// Answers `server/discover`.
+pub(crate) fn discover(call: &Call) -> Vec<u8> {
+    let server = &call.server;
+    let mut result = DiscoverResult::new(Revision::ALL, server.capabilities());
+    result.instructions = server.instructions_text().map(str::to_owned);
+    Reply::new(call).object(&mut result, Some(server.list_cache()))
+}
+
 /// The error for a header that is missing or differs from the body.
 pub(crate) fn mismatch(message: String) -> RpcError {
     RpcError::new(code::HEADER_MISMATCH, message)
@@ -141,10 +155,6 @@ pub(crate) fn mismatch(message: String) -> RpcError {
 
 fn log_level(level: &str) -> Result<LogLevel, RpcError> {
     level.parse().map_err(|_| RpcError::invalid_params(format!("{level:?} is no log level")))
-}
-
-fn token(raw: &str) -> Result<RequestId, RpcError> {
-    serde_json::from_str(raw).map_err(|_| RpcError::invalid_params("`progressToken` must be a string or an integer"))
 }
 
 fn client_info(raw: &str) -> Result<Implementation, RpcError> {

@@ -1,0 +1,226 @@
+//! The handshake and what follows from it: the session remembers what a modern request says each time.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use turnbuckle_protocol::{
+    RequestId, Revision, RpcError,
+    jsonrpc::{Notification, Request},
+    meta::RequestMeta,
+    method::{Direction, Kind, Method},
+    types::{CancelledParams, InitializeParams, InitializeResult, LogLevel, ProgressParams, SetLevelParams, SubscribeParams},
+};
+use turnbuckle_store::{Change, ClientProfile, SessionChange, SessionRecord};
+
+use super::{Arrival, Caller, Rules, live::Live};
+use crate::{
+    Server,
+    context::Call,
+    exchange::{Exchange, Run},
+    reply::Reply,
+    request_error,
+    subscriptions::{Notice, covers},
+};
+
+/// Log messages from this level on are sent before a client says what it wants.
+const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
+
+/// Answers `initialize` and returns what the session will remember.
+pub(crate) fn initialize(
+    server: &Server,
+    request: &Request<'_>,
+    arrival: Arrival,
+) -> Result<(SessionRecord, Exchange), RpcError> {
+    let params = request.params.parse::<InitializeParams>()?;
+    let revision = negotiate(&params.protocol_version);
+    let client = ClientProfile { info: Some(params.client_info), capabilities: params.capabilities };
+    let principal = arrival.principal.as_deref().cloned();
+    let record = SessionRecord::new(principal, revision, Arc::new(client));
+    let caller = caller(&record, None, Arc::default(), arrival);
+    let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+    let mut result = InitializeResult::new(revision, server.capabilities(), server.info().clone());
+    result.instructions = server.instructions_text().map(str::to_owned);
+    let outcome = Ok(Reply::new(&call).object(&mut result, None));
+    Ok((record, Exchange::new(call, Run::Ready(outcome))))
+}
+
+/// The revision to answer with: the one asked for if it has a handshake, else the newest that has.
+fn negotiate(asked: &str) -> Revision {
+    match asked.parse() {
+        Ok(revision) if revision <= Revision::LATEST_LEGACY => revision,
+        _ => Revision::LATEST_LEGACY,
+    }
+}
+
+/// The rules of a session.
+pub(crate) fn rules(record: &SessionRecord) -> &'static Rules {
+    Rules::of(record.revision)
+}
+
+/// The rules for a peer whose session, if any, is not known: as a version header says, else as its absence means.
+pub(crate) fn rules_without_session(version_header: Option<&str>) -> Result<&'static Rules, RpcError> {
+    match version_header.map(str::parse) {
+        None => Ok(Rules::of(Revision::V2025_03_26)),
+        Some(Ok(revision)) if revision <= Revision::LATEST_LEGACY => Ok(Rules::of(revision)),
+        Some(_) => Err(super::stateless::unsupported(version_header.unwrap_or_default())),
+    }
+}
+
+/// What came of a request in a session.
+pub(crate) enum Begun {
+    /// It is being answered.
+    Exchange(Exchange),
+    /// It is answered, once this change is remembered.
+    Change(SessionChange, Exchange),
+}
+
+/// Begins to answer a request of a session.
+pub(crate) fn begin(
+    server: &Server,
+    record: &SessionRecord,
+    live: Arc<Live>,
+    request: &Request<'_>,
+    arrival: Arrival,
+) -> Begun {
+    let token = match progress_token(request) {
+        Ok(token) => token,
+        Err(error) => return Begun::Exchange(refuse(server, record, live, request, arrival, error)),
+    };
+    let caller = caller(record, token, live, arrival);
+    if let Some(begun) = own(server, request, &caller) {
+        let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+        return match begun {
+            Ok(None) => Begun::Exchange(empty(call)),
+            Ok(Some(change)) => Begun::Change(change, empty(call)),
+            Err(error) => Begun::Exchange(Exchange::new(call, Run::Ready(Err(error)))),
+        };
+    }
+    if server.is_lenient() && request.method == "completions/complete" {
+        let renamed = Request { id: request.id.clone(), method: "completion/complete".into(), params: request.params.clone() };
+        return Begun::Exchange(crate::dispatch::begin(server, &renamed, caller, None));
+    }
+    if !is_known(&request.method, record.revision) {
+        let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+        let error = RpcError::method_not_found(&request.method);
+        return Begun::Exchange(Exchange::new(call, Run::Ready(Err(error))));
+    }
+    Begun::Exchange(crate::dispatch::begin(server, request, caller, None))
+}
+
+/// Answers a request with an error.
+pub(crate) fn refuse(
+    server: &Server,
+    record: &SessionRecord,
+    live: Arc<Live>,
+    request: &Request<'_>,
+    arrival: Arrival,
+    error: RpcError,
+) -> Exchange {
+    let caller = caller(record, None, live, arrival);
+    let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+    Exchange::new(call, Run::Ready(Err(error)))
+}
+
+/// The methods that exist only in sessions.
+fn own(server: &Server, request: &Request<'_>, caller: &Caller) -> Option<Result<Option<SessionChange>, RpcError>> {
+    let resources = || {
+        let offered = server.catalog().has_resources();
+        if offered { Ok(()) } else { Err(RpcError::method_not_found(&request.method)) }
+    };
+    Some(match &*request.method {
+        "ping" => Ok(None),
+        "shutdown" if server.is_lenient() => Ok(None),
+        "logging/setLevel" => request.params.parse::<SetLevelParams>().map(|params| Some(SessionChange::LogLevel(params.level))),
+        "resources/subscribe" => resources().and_then(|()| {
+            let uri = request.params.parse::<SubscribeParams>()?.uri;
+            match server.catalog().find_resource(&uri) {
+                Some(_) => Ok(Some(SessionChange::Subscribe(uri))),
+                None => Err(request_error::not_found(caller.rules, &uri)),
+            }
+        }),
+        "resources/unsubscribe" => resources().and_then(|()| {
+            let uri = request.params.parse::<SubscribeParams>()?.uri;
+            Ok(Some(SessionChange::Unsubscribe(uri)))
+        }),
+        _ => return None,
+    })
+}
+
+/// Takes a notification; returns what the session has to remember.
+pub(crate) fn notify(notification: &Notification<'_>, live: Option<&Live>) -> Option<SessionChange> {
+    match &*notification.method {
+        // Early clients left the prefix out.
+        "notifications/initialized" | "initialized" => return Some(SessionChange::Initialized),
+        "notifications/cancelled" => {
+            // Malformed cancellations are ignored, as the specification wants.
+            if let (Some(live), Ok(params)) = (live, notification.params.parse::<CancelledParams>())
+                && let Some(id) = params.request_id
+            {
+                live.cancel(&id);
+            }
+        }
+        "notifications/progress" => {
+            if let (Some(live), Ok(params)) = (live, notification.params.parse::<ProgressParams>()) {
+                live.progressed(&params.progress_token);
+            }
+        }
+        method => tracing::trace!(method, "a notification without effect"),
+    }
+    None
+}
+
+/// The notification for a change, if this session wants it now.
+pub(crate) fn notice(record: &SessionRecord, live: &Live, change: &Change) -> Option<Vec<u8>> {
+    let rules = rules(record);
+    if !record.initialized || (rules.quiet_start && !live.was_answered()) {
+        return None;
+    }
+    let notice = Notice::of(change)?;
+    match notice.uri {
+        Some(uri) if !record.subscriptions.iter().any(|watched| covers(watched, uri)) => None,
+        _ => Some(notice.message()),
+    }
+}
+
+/// Everything that a session that missed changes has to be told.
+pub(crate) fn all_changes(record: &SessionRecord) -> Vec<Change> {
+    let updates = record.subscriptions.iter().map(|uri| Change::ResourceUpdated { uri: uri.as_str().into() });
+    [Change::ToolsChanged, Change::PromptsChanged, Change::ResourcesChanged].into_iter().chain(updates).collect()
+}
+
+fn is_known(method: &str, revision: Revision) -> bool {
+    Method::named(method).is_some_and(|method| {
+        method.kind == Kind::Request
+            && matches!(method.direction(revision), Some(Direction::ToServer | Direction::Both))
+    })
+}
+
+fn caller(record: &SessionRecord, progress_token: Option<RequestId>, live: Arc<Live>, arrival: Arrival) -> Caller {
+    Caller {
+        rules: rules(record),
+        client: record.client.clone(),
+        principal: arrival.principal,
+        extensions: arrival.extensions,
+        progress_token,
+        log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
+        live: Some(live),
+        says_goodbye: false,
+    }
+}
+
+fn progress_token(request: &Request<'_>) -> Result<Option<RequestId>, RpcError> {
+    let Some(meta) = request.params.meta() else { return Ok(None) };
+    let meta = RequestMeta::read(meta).map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
+    meta.progress_token.map(|raw| super::token(raw.get())).transpose()
+}
+
+fn empty(call: Arc<Call>) -> Exchange {
+    let outcome = Ok(Reply::new(&call).empty());
+    Exchange::new(call, Run::Ready(outcome))
+}
+
+/// Announces that a session is needed, in the words of a JSON-RPC error.
+pub(crate) fn session_needed() -> RpcError {
+    RpcError::invalid_request("this request belongs to no session: begin with `initialize`, then send its `Mcp-Session-Id`")
+        .with_data(json!({ "supported": Revision::ALL.map(|revision| revision.as_str()) }))
+}

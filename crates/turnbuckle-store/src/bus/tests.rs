@@ -1,0 +1,24 @@
+use std::task::{Context, Waker};
+
+use tokio::sync::broadcast;
+
+use super::*;
+
+#[test]
+fn a_subscription_stays_silent_when_its_bus_is_gone() {
+    let sender = broadcast::Sender::new(4);
+    let mut subscription = Subscription::new(sender.subscribe());
+    let mut waiting = Subscription::new(sender.subscribe());
+    let cx = &mut Context::from_waker(Waker::noop());
+    assert!(waiting.poll_next(cx).is_pending());
+    sender.send(Change::ToolsChanged).unwrap();
+
+    drop(sender);
+
+    for subscription in [&mut subscription, &mut waiting] {
+        let last = subscription.poll_next(cx);
+        assert_eq!(last, Poll::Ready(Ok(Change::ToolsChanged)));
+        assert!(subscription.poll_next(cx).is_pending());
+        assert!(subscription.poll_next(cx).is_pending());
+    }
+}

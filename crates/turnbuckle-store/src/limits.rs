@@ -1,0 +1,139 @@
+//! How much a store may hold.
+
+use std::time::Duration;
+
+/// How much each part of a store may hold, and for how long.
+///
+/// Start from the default and change what you need:
+///
+/// ```
+/// use turnbuckle_store::{Limits, Store};
+///
+/// let mut limits = Limits::default();
+/// limits.sessions.max_sessions = 50_000;
+/// let store = Store::memory_with(limits);
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Limits of the sessions.
+    pub sessions: SessionLimits,
+    /// Limits of the event log.
+    pub events: EventLimits,
+    /// Limits of the bus.
+    pub bus: BusLimits,
+    /// Limits of journals and claims.
+    pub journals: JournalLimits,
+}
+
+/// How many sessions there may be, and what each may hold.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SessionLimits {
+    /// Sessions at one time.
+    pub max_sessions: usize,
+    /// How long a session lives without being used.
+    pub idle: Duration,
+    /// How long a session lives without being used while its handshake is not done.
+    pub idle_before_initialized: Duration,
+    /// Bytes that one client may say about itself, counted as what they cost in memory.
+    pub max_client_bytes: usize,
+    /// Bytes beyond the ordinary that all clients together may say about themselves.
+    ///
+    /// Up to 4 KiB are ordinary: those are bounded by the number of sessions.
+    pub max_extra_bytes: usize,
+    /// Resources that one session may subscribe to.
+    pub max_subscriptions: usize,
+    /// Bytes of one subscribed URI.
+    pub max_uri_bytes: usize,
+    /// Bytes of all subscribed URIs of one session together.
+    pub max_subscription_bytes: usize,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            max_sessions: 10_000,
+            idle: Duration::from_secs(30 * 60),
+            idle_before_initialized: Duration::from_secs(60),
+            max_client_bytes: 1024 * 1024,
+            max_extra_bytes: 64 * 1024 * 1024,
+            max_subscriptions: 1_000,
+            max_uri_bytes: 8 * 1024,
+            max_subscription_bytes: 128 * 1024,
+        }
+    }
+}
+
+/// How much of what was sent is kept for replay.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EventLimits {
+    /// Events of one stream.
+    pub max_events: usize,
+    /// Bytes of one stream.
+    pub max_stream_bytes: usize,
+    /// Streams of one session; finished ones make room for new ones.
+    pub max_streams: usize,
+    /// Bytes of everything together, what it costs to keep them included.
+    pub max_total_bytes: usize,
+    /// How long a finished stream can still be resumed.
+    pub retention: Duration,
+}
+
+impl Default for EventLimits {
+    fn default() -> Self {
+        Self {
+            max_events: 1_000,
+            max_stream_bytes: 1024 * 1024,
+            max_streams: 256,
+            max_total_bytes: 128 * 1024 * 1024,
+            retention: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+/// How far a listener may fall behind.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BusLimits {
+    /// Changes that are kept for the slowest listener; beyond, it is told that it missed some.
+    pub capacity: usize,
+}
+
+impl Default for BusLimits {
+    fn default() -> Self {
+        Self { capacity: 1_024 }
+    }
+}
+
+/// How much request state is kept.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct JournalLimits {
+    /// Journals at one time.
+    pub max_journals: usize,
+    /// Bytes of one journal or of one claim's outcome.
+    pub max_entry_bytes: usize,
+    /// Bytes of all journals together.
+    pub max_journal_bytes: usize,
+    /// Claims at one time.
+    pub max_claims: usize,
+    /// Bytes of one claim's key.
+    pub max_key_bytes: usize,
+    /// Bytes of all claims, keys and outcomes, together.
+    pub max_claim_bytes: usize,
+}
+
+impl Default for JournalLimits {
+    fn default() -> Self {
+        Self {
+            max_journals: 10_000,
+            max_entry_bytes: 4 * 1024 * 1024,
+            max_journal_bytes: 64 * 1024 * 1024,
+            max_claims: 100_000,
+            max_key_bytes: 1024,
+            max_claim_bytes: 64 * 1024 * 1024,
+        }
+    }
+}

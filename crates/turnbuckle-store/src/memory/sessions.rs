@@ -1,0 +1,189 @@
+//! Sessions in this process.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::time::Instant;
+
+use super::profiles::Profiles;
+use super::table::{Entry, Table};
+use super::weight::weight;
+use super::{at_once, deadline, lock};
+use crate::{
+    BoxFuture, SessionChange, SessionId, SessionLimits, SessionRecord, Sessions, StoreError,
+};
+
+/// What an ordinary client says about itself costs less than this.
+const ORDINARY: usize = 4 * 1024;
+
+/// Sessions kept in this process.
+///
+/// An idle session is its record and a table entry: no task, no timer, no channel. Counted by an
+/// allocator over 10,000 of them it takes 390 bytes, principal included, and another kilobyte where
+/// no other session has the same client profile.
+pub struct MemorySessions {
+    limits: SessionLimits,
+    table: Table<SessionId, Arc<SessionRecord>>,
+    profiles: Profiles,
+    /// Sessions that expired and made room before anyone swept them.
+    evicted: Mutex<Vec<SessionId>>,
+}
+
+impl MemorySessions {
+    /// Keeps sessions within `limits`.
+    pub fn new(limits: SessionLimits) -> Self {
+        Self {
+            table: Table::new("session", limits.max_sessions, limits.max_extra_bytes),
+            profiles: Profiles::new(),
+            evicted: Mutex::default(),
+            limits,
+        }
+    }
+
+    fn insert(&self, mut record: SessionRecord) -> Result<SessionId, StoreError> {
+        let now = Instant::now();
+        let id = SessionId::generate()?;
+        let place = (self.extra_bytes(&record)?, self.expiry(&record, now));
+        record.client = self.profiles.share(record.client);
+        let record = Arc::new(record);
+        self.table
+            .insert(id, record, place, now, |_| (), |id| self.evict(id))?;
+        Ok(id)
+    }
+
+    /// What this client's words cost beyond what is ordinary.
+    fn extra_bytes(&self, record: &SessionRecord) -> Result<usize, StoreError> {
+        let client = &record.client;
+        let said = weight(&client.info) + weight(&client.capabilities);
+        if said > self.limits.max_client_bytes {
+            return Err(StoreError::TooLarge {
+                what: "client info and capabilities",
+                limit: self.limits.max_client_bytes,
+            });
+        }
+        Ok((said + weight(&record.principal)).saturating_sub(ORDINARY))
+    }
+
+    /// Remembers an id for the next sweep.
+    fn evict(&self, id: SessionId) {
+        let mut evicted = lock(&self.evicted);
+        // Whoever has something to clean up sweeps long before this many were evicted; for whoever
+        // never sweeps, the list must not grow for ever.
+        if evicted.len() < self.limits.max_sessions.max(1_000) {
+            evicted.push(id);
+        }
+    }
+
+    fn renew(&self, entry: &mut Entry<Arc<SessionRecord>>, now: Instant) -> Arc<SessionRecord> {
+        entry.expires = self.expiry(&entry.value, now).max(entry.expires);
+        Arc::clone(&entry.value)
+    }
+
+    fn expiry(&self, record: &SessionRecord, now: Instant) -> Instant {
+        let idle = if record.initialized {
+            self.limits.idle
+        } else {
+            self.limits.idle_before_initialized
+        };
+        deadline(now, idle)
+    }
+
+    fn apply(
+        &self,
+        record: &mut Arc<SessionRecord>,
+        change: SessionChange,
+    ) -> Result<(), StoreError> {
+        match change {
+            SessionChange::Initialized => Arc::make_mut(record).initialized = true,
+            SessionChange::LogLevel(level) => Arc::make_mut(record).log_level = Some(level),
+            SessionChange::Subscribe(uri) => self.subscribe(record, uri)?,
+            SessionChange::Unsubscribe(uri) => {
+                Arc::make_mut(record).subscriptions.remove(&uri);
+            }
+        }
+        Ok(())
+    }
+
+    fn subscribe(&self, record: &mut Arc<SessionRecord>, uri: String) -> Result<(), StoreError> {
+        let limits = &self.limits;
+        if record.subscriptions.contains(&uri) {
+            return Ok(());
+        }
+        if uri.len() > limits.max_uri_bytes {
+            return Err(StoreError::TooLarge {
+                what: "URI",
+                limit: limits.max_uri_bytes,
+            });
+        }
+        if record.subscriptions.len() >= limits.max_subscriptions {
+            return Err(StoreError::TooMany {
+                what: "subscriptions",
+                limit: limits.max_subscriptions,
+            });
+        }
+        let bytes: usize = record.subscriptions.iter().map(String::len).sum();
+        if bytes + uri.len() > limits.max_subscription_bytes {
+            return Err(StoreError::TooLarge {
+                what: "subscriptions",
+                limit: limits.max_subscription_bytes,
+            });
+        }
+        Arc::make_mut(record).subscriptions.insert(uri);
+        Ok(())
+    }
+}
+
+impl Sessions for MemorySessions {
+    fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>> {
+        at_once(move || self.insert(record))
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
+        at_once(move || {
+            let now = Instant::now();
+            Ok(self.table.with(id, now, |entry| self.renew(entry, now)))
+        })
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a SessionId,
+        change: SessionChange,
+    ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
+        at_once(move || {
+            let now = Instant::now();
+            let changed = self.table.with(id, now, |entry| {
+                self.apply(&mut entry.value, change)?;
+                Ok(self.renew(entry, now))
+            });
+            changed.transpose()
+        })
+    }
+
+    fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        at_once(move || Ok(self.table.remove(id, Instant::now(), |_| true).is_some()))
+    }
+
+    fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>> {
+        at_once(|| Ok(self.table.len()))
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        at_once(|| {
+            let mut expired = std::mem::take(&mut *lock(&self.evicted));
+            self.table.sweep(Instant::now(), |id| expired.push(id));
+            Ok(expired)
+        })
+    }
+}
+
+impl std::fmt::Debug for MemorySessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemorySessions")
+            .field("limits", &self.limits)
+            .field("len", &self.table.len())
+            .finish_non_exhaustive()
+    }
+}

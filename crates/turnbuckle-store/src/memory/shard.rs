@@ -1,0 +1,292 @@
+//! A part of the event log, with its own budget of bytes.
+
+use std::collections::{HashMap, VecDeque};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::deadline;
+use crate::{Event, EventId, EventLimits, Replay, SessionId, StoreError, StreamId};
+
+/// What keeping a stream or an event costs beside its data, roughly.
+const STREAM_COST: usize = 256;
+const EVENT_COST: usize = 64;
+
+pub(super) struct Shard {
+    limits: EventLimits,
+    budget: usize,
+    used: usize,
+    streams: HashMap<StreamId, Stream>,
+    /// The streams of each session, oldest first.
+    sessions: HashMap<SessionId, Vec<StreamId>>,
+    /// All events, oldest first; also some that are gone.
+    events: Queue<(StreamId, u64)>,
+    /// Finished streams and when to drop them, first due first; also some that are gone.
+    finished: Queue<(StreamId, Instant)>,
+}
+
+struct Stream {
+    session: SessionId,
+    /// Events by sequence; gaps are ids without data.
+    log: VecDeque<(u64, Bytes)>,
+    /// What the log costs.
+    cost: usize,
+    /// The last sequence given out.
+    last: u64,
+    /// The last sequence whose data had to go.
+    lost: u64,
+    finished: bool,
+}
+
+impl Shard {
+    pub(super) fn new(limits: EventLimits, budget: usize) -> Self {
+        Self {
+            limits,
+            budget,
+            used: 0,
+            streams: HashMap::new(),
+            sessions: HashMap::new(),
+            events: Queue::default(),
+            finished: Queue::default(),
+        }
+    }
+
+    pub(super) fn open(&mut self, session: SessionId, id: StreamId) -> Result<(), StoreError> {
+        self.make_place(&session)?;
+        self.used += STREAM_COST;
+        if !self.shrink_to_budget() {
+            self.used -= STREAM_COST;
+            return Err(StoreError::Full { what: "stream" });
+        }
+        self.streams.insert(id, Stream::new(session));
+        self.sessions.entry(session).or_default().push(id);
+        Ok(())
+    }
+
+    pub(super) fn append(
+        &mut self,
+        session: &SessionId,
+        id: StreamId,
+        data: Bytes,
+    ) -> Result<EventId, StoreError> {
+        let stream = self
+            .streams
+            .get_mut(&id)
+            .filter(|stream| stream.session == *session && !stream.finished)
+            .ok_or(StoreError::Gone { what: "stream" })?;
+        stream.last += 1;
+        let sequence = stream.last;
+        if !data.is_empty() {
+            let before = stream.cost;
+            stream.push(sequence, data);
+            stream.trim(&self.limits);
+            self.used = self.used - before + stream.cost;
+            self.events.push((id, sequence));
+            self.shrink_to_budget();
+            self.events
+                .compact(|(id, sequence)| holds(&self.streams, *id, *sequence));
+        }
+        Ok(EventId {
+            stream: id,
+            sequence,
+        })
+    }
+
+    pub(super) fn after(&self, session: &SessionId, last: &EventId) -> Option<Replay> {
+        let stream = self.streams.get(&last.stream)?;
+        let given_out = (1..=stream.last).contains(&last.sequence);
+        if stream.session != *session || !given_out {
+            return None;
+        }
+        Some(stream.replay(last))
+    }
+
+    pub(super) fn finish(&mut self, session: &SessionId, id: StreamId, now: Instant) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        if stream.session != *session || stream.finished {
+            return;
+        }
+        stream.finished = true;
+        let due = deadline(now, self.limits.retention);
+        self.finished.push((id, due));
+        self.finished
+            .compact(|(id, _)| self.streams.contains_key(id));
+    }
+
+    pub(super) fn forget(&mut self, session: &SessionId) {
+        for id in self.sessions.remove(session).unwrap_or_default() {
+            self.drop_stream(id);
+        }
+    }
+
+    /// Drops finished streams whose time is over.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while let Some((id, _)) = self.finished.pop_if(|(_, due)| *due <= now) {
+            self.drop_stream(id);
+        }
+    }
+
+    /// Sees to it that the session may open one more stream.
+    fn make_place(&mut self, session: &SessionId) -> Result<(), StoreError> {
+        let open = self.sessions.get(session).map_or(&[][..], Vec::as_slice);
+        if open.len() < self.limits.max_streams {
+            return Ok(());
+        }
+        let is_finished = |id: &&StreamId| self.streams.get(id).is_some_and(|s| s.finished);
+        let Some(oldest) = open.iter().find(is_finished).copied() else {
+            return Err(StoreError::TooMany {
+                what: "open streams",
+                limit: self.limits.max_streams,
+            });
+        };
+        self.drop_stream(oldest);
+        Ok(())
+    }
+
+    /// Lets go of the oldest events, then of finished streams; says whether that was enough.
+    fn shrink_to_budget(&mut self) -> bool {
+        while self.used > self.budget {
+            if let Some((id, sequence)) = self.events.pop() {
+                self.drop_event(id, sequence);
+            } else if let Some((id, _)) = self.finished.pop() {
+                self.drop_stream(id);
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn drop_event(&mut self, id: StreamId, sequence: u64) {
+        if !holds(&self.streams, id, sequence) {
+            return;
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            let before = stream.cost;
+            stream.pop();
+            self.used = self.used - before + stream.cost;
+        }
+    }
+
+    fn drop_stream(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.remove(&id) else {
+            return;
+        };
+        self.used -= STREAM_COST + stream.cost;
+        if let Some(siblings) = self.sessions.get_mut(&stream.session) {
+            siblings.retain(|sibling| *sibling != id);
+            if siblings.is_empty() {
+                self.sessions.remove(&stream.session);
+            }
+        }
+    }
+}
+
+/// Whether the data of this event is still there: a log loses its oldest first.
+fn holds(streams: &HashMap<StreamId, Stream>, id: StreamId, sequence: u64) -> bool {
+    let oldest = streams.get(&id).and_then(|stream| stream.log.front());
+    oldest.is_some_and(|(oldest, _)| *oldest <= sequence)
+}
+
+impl Stream {
+    fn new(session: SessionId) -> Self {
+        Self {
+            session,
+            log: VecDeque::new(),
+            cost: 0,
+            last: 0,
+            lost: 0,
+            finished: false,
+        }
+    }
+
+    fn push(&mut self, sequence: u64, data: Bytes) {
+        self.cost += EVENT_COST + data.len();
+        self.log.push_back((sequence, data));
+    }
+
+    fn pop(&mut self) {
+        if let Some((sequence, data)) = self.log.pop_front() {
+            self.cost -= EVENT_COST + data.len();
+            self.lost = sequence;
+        }
+    }
+
+    fn trim(&mut self, limits: &EventLimits) {
+        while self.log.len() > limits.max_events || self.bytes() > limits.max_stream_bytes {
+            self.pop();
+        }
+    }
+
+    /// Bytes of data in the log.
+    fn bytes(&self) -> usize {
+        self.cost - EVENT_COST * self.log.len()
+    }
+
+    fn replay(&self, last: &EventId) -> Replay {
+        let seen = self
+            .log
+            .partition_point(|(sequence, _)| *sequence <= last.sequence);
+        let missed = self.log.range(seen..).map(|(sequence, data)| Event {
+            id: EventId {
+                stream: last.stream,
+                sequence: *sequence,
+            },
+            data: data.clone(),
+        });
+        Replay {
+            stream: last.stream,
+            events: missed.collect(),
+            finished: self.finished,
+            lost: last.sequence < self.lost,
+        }
+    }
+}
+
+/// First in, first out, with entries that may have lost their meaning meanwhile.
+struct Queue<T> {
+    entries: VecDeque<T>,
+    /// Look for entries without meaning when there are more than this.
+    compact_at: usize,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            compact_at: Self::SMALL,
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    const SMALL: usize = 64;
+
+    fn push(&mut self, entry: T) {
+        self.entries.push_back(entry);
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        self.entries.pop_front()
+    }
+
+    fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        self.entries
+            .front()
+            .is_some_and(wanted)
+            .then(|| self.pop())?
+    }
+
+    /// Drops entries without meaning, seldom enough that each push pays for a constant share.
+    fn compact(&mut self, has_meaning: impl FnMut(&T) -> bool) {
+        if self.entries.len() > self.compact_at {
+            self.entries.retain(has_meaning);
+            self.compact_at = Self::SMALL.max(self.entries.len() * 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

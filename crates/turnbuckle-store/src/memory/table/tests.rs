@@ -1,0 +1,103 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn put(table: &Table<u32, u32>, key: u32, bytes: usize, seconds: u32) -> Result<(), StoreError> {
+    let now = Instant::now();
+    let place = (bytes, now + SECOND * seconds);
+    table
+        .insert(key, key, place, now, |_| (), |_| {})
+        .map(|there| assert!(there.is_none()))
+}
+
+fn swept(table: &Table<u32, u32>) -> Vec<u32> {
+    let mut keys = Vec::new();
+    table.sweep(Instant::now(), |key| keys.push(key));
+    keys.sort_unstable();
+    keys
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_expires_later_is_found_by_a_later_sweep() {
+    let table = Table::new("thing", 100, 100);
+    put(&table, 1, 0, 1).unwrap();
+    put(&table, 3, 0, 3).unwrap();
+    tokio::time::advance(SECOND * 2).await;
+
+    assert_eq!(swept(&table), [1]);
+    // Comes after the sweep noted when to look again, and is due before that.
+    put(&table, 2, 0, 0).unwrap();
+    assert_eq!(swept(&table), [2]);
+    tokio::time::advance(SECOND).await;
+    assert_eq!(swept(&table), [3]);
+    assert_eq!(table.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_table_is_not_searched_again_and_again() {
+    let table = Table::new("thing", 1, 100);
+    put(&table, 1, 0, 60).unwrap();
+    assert!(put(&table, 2, 0, 60).is_err());
+
+    let quiet_until = table.quiet_until.load(Ordering::Relaxed);
+
+    assert_eq!(quiet_until, 60_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_goes_gives_back_its_bytes() {
+    let table = Table::new("thing", 10, 100);
+    let now = Instant::now();
+    put(&table, 1, 40, 1).unwrap();
+    put(&table, 2, 40, 60).unwrap();
+    assert!(put(&table, 3, 40, 60).is_err());
+    assert!(table.grow(&2, 20, now, |_| true).unwrap());
+    assert!(table.grow(&2, 1, now, |_| true).is_err());
+    assert!(!table.grow(&7, 0, now, |_| true).unwrap());
+
+    tokio::time::advance(SECOND * 2).await;
+    put(&table, 1, 40, 60).unwrap();
+    assert!(!table.grow(&1, 0, now, |_| false).unwrap());
+    table.remove(&2, Instant::now(), |_| true).unwrap();
+    table.remove(&1, Instant::now(), |_| true).unwrap();
+
+    assert_eq!(table.bytes.used.load(Ordering::Relaxed), 0);
+    assert_eq!(table.len(), 0);
+}
+
+#[test]
+fn many_threads_keep_the_books() {
+    let table = Arc::new(Table::new("thing", 50, 5_000));
+    let threads: Vec<_> = (0..8_u32)
+        .map(|thread| {
+            let table = Arc::clone(&table);
+            std::thread::spawn(move || {
+                for round in 0..5_000 {
+                    let (key, now) = (round % 100, Instant::now());
+                    let lifetime = Duration::from_micros(u64::from(thread * 50));
+                    let place = (100, now + lifetime);
+                    let _ = table.insert(key, key, place, now, |_| (), |_| {});
+                    assert!(table.len() <= 50);
+                    if round % 3 == 0 {
+                        table.remove(&(key / 2), now, |_| true);
+                    }
+                    if round % 64 == 0 {
+                        table.sweep(now, |_| {});
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+
+    table.sweep(Instant::now() + SECOND, |_| {});
+
+    assert_eq!(table.len(), 0);
+    assert_eq!(table.bytes.used.load(Ordering::Relaxed), 0);
+    assert!(table.shards.iter().all(|shard| lock(shard).is_empty()));
+}

@@ -1,0 +1,117 @@
+//! What a handshake said, remembered.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use turnbuckle_protocol::types::{ClientCapabilities, Implementation, LogLevel};
+use turnbuckle_protocol::{Principal, Revision};
+
+use crate::random::random_id;
+use crate::{BoxFuture, StoreError};
+
+/// Sessions of the eras that have a handshake.
+///
+/// A session that was idle for too long is gone for every method here, whether or not it was swept.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "a number to watch, not a collection"
+)]
+pub trait Sessions: Send + Sync {
+    /// Begins a session.
+    ///
+    /// Where the store is full, expired sessions make room; live ones never do, and the answer is
+    /// [`StoreError::Full`]. A client that says too much about itself is [`StoreError::TooLarge`].
+    fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>>;
+
+    /// Returns what is remembered, and restarts the idle clock.
+    fn load<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>>;
+
+    /// Changes one thing, restarts the idle clock, and returns the record as it is now.
+    ///
+    /// Changes of one session are applied one after the other; none is lost.
+    fn update<'a>(
+        &'a self,
+        id: &'a SessionId,
+        change: SessionChange,
+    ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>>;
+
+    /// Ends a session; says whether there was one.
+    fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// Returns how many sessions are held, expired ones that were not yet swept included.
+    fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>>;
+
+    /// Drops expired sessions and returns all that expired since the last call.
+    ///
+    /// Whoever keeps something beside the record (streams, running calls) calls this regularly and
+    /// lets go of what belongs to the sessions returned.
+    fn sweep(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>>;
+}
+
+random_id! {
+    /// Names a session: 144 random bits, as text 24 visible ASCII characters.
+    ///
+    /// `Debug` shows only the beginning, because whoever knows all of it can speak in its name.
+    SessionId
+}
+
+/// What is remembered of one session.
+#[derive(Clone, Debug)]
+pub struct SessionRecord {
+    /// Who began it; nobody else may use it.
+    pub principal: Option<Principal>,
+    /// The negotiated revision.
+    pub revision: Revision,
+    /// Who the client is and what it can do.
+    pub client: Arc<ClientProfile>,
+    /// Whether the client said that the handshake is done.
+    pub initialized: bool,
+    /// The least severe log messages the client wants, once it said so.
+    pub log_level: Option<LogLevel>,
+    /// URIs of the resources whose updates the client wants.
+    pub subscriptions: BTreeSet<String>,
+}
+
+impl SessionRecord {
+    /// A session as it is right after `initialize` was answered.
+    pub fn new(
+        principal: Option<Principal>,
+        revision: Revision,
+        client: impl Into<Arc<ClientProfile>>,
+    ) -> Self {
+        Self {
+            principal,
+            revision,
+            client: client.into(),
+            initialized: false,
+            log_level: None,
+            subscriptions: BTreeSet::new(),
+        }
+    }
+}
+
+/// Who a client is and what it can do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientProfile {
+    /// What it calls itself.
+    pub info: Option<Implementation>,
+    /// What a server may ask of it.
+    pub capabilities: ClientCapabilities,
+}
+
+/// One change of a session.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SessionChange {
+    /// The client said that the handshake is done.
+    Initialized,
+    /// The client wants log messages from this level on.
+    LogLevel(LogLevel),
+    /// The client wants to hear of updates of this resource.
+    Subscribe(String),
+    /// The client no longer wants to hear of this resource.
+    Unsubscribe(String),
+}

@@ -1,0 +1,287 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{TICK, ticks};
+use crate::{EventId, Events, Limits, Replay, SessionId, Store, StoreError, StreamId};
+
+/// Checks the event log of a store.
+pub async fn events(make: impl AsyncFn(Limits) -> Store) {
+    what_was_missed_is_replayed_in_order(&make).await;
+    a_priming_event_is_resumed_after_but_never_replayed(&make).await;
+    a_stream_replays_only_its_own_events(&make).await;
+    an_id_that_was_never_given_out_is_unknown(&make).await;
+    another_session_learns_nothing(&make).await;
+    a_finished_stream_takes_nothing_and_is_kept_for_a_while(&make).await;
+    a_forgotten_session_has_no_streams(&make).await;
+    the_oldest_events_go_first_and_their_loss_is_told(&make).await;
+    an_event_larger_than_its_stream_is_lost_at_once(&make).await;
+    finished_streams_make_room_and_open_ones_do_not(&make).await;
+    all_streams_together_are_bounded(&make).await;
+}
+
+/// A session with one stream.
+struct Log {
+    events: Arc<dyn Events>,
+    session: SessionId,
+    stream: StreamId,
+}
+
+impl Log {
+    async fn new(events: &Arc<dyn Events>) -> Self {
+        Self::of(events, SessionId::generate().unwrap()).await
+    }
+
+    async fn of(events: &Arc<dyn Events>, session: SessionId) -> Self {
+        Self {
+            events: Arc::clone(events),
+            session,
+            stream: events.open(&session).await.unwrap(),
+        }
+    }
+
+    async fn append(&self, data: &str) -> EventId {
+        let data = Bytes::copy_from_slice(data.as_bytes());
+        let appended = self.events.append(&self.session, &self.stream, data);
+        appended.await.unwrap()
+    }
+
+    async fn after(&self, last: &EventId) -> Option<Replay> {
+        self.events.after(&self.session, last).await.unwrap()
+    }
+
+    async fn finish(&self) {
+        let finished = self.events.finish(&self.session, &self.stream);
+        finished.await.unwrap();
+    }
+}
+
+fn texts(replay: &Replay) -> Vec<&str> {
+    let data = replay.events.iter().map(|event| &event.data);
+    data.map(|data| std::str::from_utf8(data).unwrap())
+        .collect()
+}
+
+async fn what_was_missed_is_replayed_in_order(make: &impl AsyncFn(Limits) -> Store) {
+    let log = Log::new(&make(Limits::default()).await.events).await;
+    let mut ids = Vec::new();
+    for text in ["a", "b", "c", "d"] {
+        ids.push(log.append(text).await);
+    }
+
+    let replay = log.after(&ids[1]).await.unwrap();
+    let nothing = log.after(&ids[3]).await.unwrap();
+
+    assert_eq!(texts(&replay), ["c", "d"]);
+    assert_eq!(replay.stream, log.stream);
+    assert!(
+        replay
+            .events
+            .iter()
+            .map(|event| event.id)
+            .eq(ids[2..].iter().copied())
+    );
+    assert!(!replay.finished && !replay.lost);
+    assert!(nothing.events.is_empty() && !nothing.lost);
+    // Whoever goes on from the last id that was replayed gets the rest, and nothing twice.
+    log.append("e").await;
+    assert_eq!(
+        texts(&log.after(&replay.events[1].id).await.unwrap()),
+        ["e"]
+    );
+}
+
+async fn a_priming_event_is_resumed_after_but_never_replayed(make: &impl AsyncFn(Limits) -> Store) {
+    let log = Log::new(&make(Limits::default()).await.events).await;
+
+    let first = log.append("").await;
+    assert!(log.after(&first).await.unwrap().events.is_empty());
+    log.append("a").await;
+    log.append("").await;
+    log.append("b").await;
+
+    let replay = log.after(&first).await.unwrap();
+    assert_eq!(texts(&replay), ["a", "b"]);
+    assert!(!replay.lost);
+}
+
+async fn a_stream_replays_only_its_own_events(make: &impl AsyncFn(Limits) -> Store) {
+    let events = make(Limits::default()).await.events;
+    let one = Log::new(&events).await;
+    let two = Log::of(&events, one.session).await;
+    let start = one.append("").await;
+    for text in ["a", "b"] {
+        one.append(text).await;
+        two.append("other").await;
+    }
+
+    assert_ne!(one.stream, two.stream);
+    assert_eq!(texts(&one.after(&start).await.unwrap()), ["a", "b"]);
+}
+
+async fn an_id_that_was_never_given_out_is_unknown(make: &impl AsyncFn(Limits) -> Store) {
+    let log = Log::new(&make(Limits::default()).await.events).await;
+    let last = log.append("a").await;
+
+    for sequence in [0, last.sequence + 1, u64::MAX] {
+        let unknown = EventId { sequence, ..last };
+        assert_eq!(log.after(&unknown).await, None, "{unknown}");
+    }
+    let elsewhere = EventId {
+        stream: StreamId::new(u64::MAX),
+        ..last
+    };
+    assert_eq!(log.after(&elsewhere).await, None);
+}
+
+async fn another_session_learns_nothing(make: &impl AsyncFn(Limits) -> Store) {
+    let events = make(Limits::default()).await.events;
+    let own = Log::new(&events).await;
+    let id = own.append("secret").await;
+    let other = Log::new(&events).await;
+    other.append("").await;
+
+    let foreign = other.session;
+    let pushed = events.append(&foreign, &own.stream, "x".into()).await;
+    events.finish(&foreign, &own.stream).await.unwrap();
+    events.forget(&foreign).await.unwrap();
+
+    assert_eq!(events.after(&foreign, &id).await.unwrap(), None);
+    assert!(matches!(pushed, Err(StoreError::Gone { .. })));
+    let replay = own.after(&id).await.unwrap();
+    assert!(replay.events.is_empty() && !replay.finished);
+}
+
+async fn a_finished_stream_takes_nothing_and_is_kept_for_a_while(
+    make: &impl AsyncFn(Limits) -> Store,
+) {
+    let mut limits = Limits::default();
+    limits.events.retention = TICK * 3;
+    let log = Log::new(&make(limits).await.events).await;
+    let first = log.append("").await;
+    log.append("answer").await;
+    log.finish().await;
+
+    let late = log.events.append(&log.session, &log.stream, "late".into());
+    assert!(matches!(late.await, Err(StoreError::Gone { .. })));
+    ticks(1).await;
+    log.finish().await;
+    let replay = log.after(&first).await.unwrap();
+    assert_eq!(texts(&replay), ["answer"]);
+    assert!(replay.finished);
+    ticks(3).await;
+    assert_eq!(log.after(&first).await, None);
+    log.events.sweep().await.unwrap();
+    log.finish().await;
+}
+
+async fn a_forgotten_session_has_no_streams(make: &impl AsyncFn(Limits) -> Store) {
+    let events = make(Limits::default()).await.events;
+    let gone = Log::new(&events).await;
+    let kept = Log::new(&events).await;
+    let gone_id = gone.append("a").await;
+    let kept_id = kept.append("a").await;
+
+    events.forget(&gone.session).await.unwrap();
+
+    assert_eq!(gone.after(&gone_id).await, None);
+    assert!(kept.after(&kept_id).await.is_some());
+    let appended = events.append(&gone.session, &gone.stream, "b".into()).await;
+    assert!(matches!(appended, Err(StoreError::Gone { .. })));
+}
+
+async fn the_oldest_events_go_first_and_their_loss_is_told(make: &impl AsyncFn(Limits) -> Store) {
+    let mut few = Limits::default();
+    few.events.max_events = 3;
+    let mut small = Limits::default();
+    small.events.max_stream_bytes = 3;
+
+    for limits in [few, small] {
+        let log = Log::new(&make(limits).await.events).await;
+        let start = log.append("").await;
+        let mut ids = Vec::new();
+        for text in ["a", "b", "c", "d", "e"] {
+            ids.push(log.append(text).await);
+        }
+
+        let from_start = log.after(&start).await.unwrap();
+        let from_a = log.after(&ids[0]).await.unwrap();
+        let from_b = log.after(&ids[1]).await.unwrap();
+
+        assert_eq!(texts(&from_start), ["c", "d", "e"]);
+        assert!(from_start.lost);
+        assert_eq!(texts(&from_a), ["c", "d", "e"]);
+        assert!(from_a.lost);
+        assert_eq!(texts(&from_b), ["c", "d", "e"]);
+        assert!(!from_b.lost);
+    }
+}
+
+async fn an_event_larger_than_its_stream_is_lost_at_once(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.events.max_stream_bytes = 10;
+    let log = Log::new(&make(limits).await.events).await;
+    let first = log.append("a").await;
+
+    let large = log.append("12345678901").await;
+    log.append("b").await;
+
+    assert!(log.after(&first).await.unwrap().lost);
+    let replay = log.after(&large).await.unwrap();
+    assert_eq!(texts(&replay), ["b"]);
+    assert!(!replay.lost);
+}
+
+async fn finished_streams_make_room_and_open_ones_do_not(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.events.max_streams = 2;
+    let events = make(limits).await.events;
+    let open = Log::new(&events).await;
+    let finished = Log::of(&events, open.session).await;
+    let open_id = open.append("a").await;
+    let finished_id = finished.append("a").await;
+    let elsewhere = Log::new(&events).await;
+
+    let refused = events.open(&open.session).await;
+    assert!(matches!(refused, Err(StoreError::TooMany { limit: 2, .. })));
+    finished.finish().await;
+    events.open(&open.session).await.unwrap();
+
+    assert!(open.after(&open_id).await.is_some());
+    assert_eq!(finished.after(&finished_id).await, None);
+    elsewhere.append("a").await;
+}
+
+async fn all_streams_together_are_bounded(make: &impl AsyncFn(Limits) -> Store) {
+    const KIB: usize = 1024;
+    let mut limits = Limits::default();
+    limits.events.max_total_bytes = 64 * KIB;
+    limits.events.max_stream_bytes = 64 * KIB;
+    let events = make(limits).await.events;
+    let data = "x".repeat(KIB);
+    let mut logs = Vec::new();
+    for _ in 0..100 {
+        let log = Log::new(&events).await;
+        let start = log.append("").await;
+        log.append(&data).await;
+        logs.push((log, start));
+    }
+
+    let mut kept = Vec::new();
+    for (log, start) in &logs {
+        let replay = log.after(start).await.unwrap();
+        assert_eq!(replay.lost, replay.events.is_empty());
+        kept.push(!replay.lost);
+    }
+
+    let count = kept.iter().filter(|kept| **kept).count();
+    assert!((1..=64).contains(&count), "{count} KiB are kept of 64");
+    assert!(kept.is_sorted(), "a younger event went before an older one");
+    // Streams cost something too: there cannot be any number of empty ones.
+    let mut opened = 0;
+    let session = SessionId::generate().unwrap();
+    while opened < 100_000 && events.open(&session).await.is_ok() {
+        opened += 1;
+    }
+    assert!(opened < 100_000);
+}

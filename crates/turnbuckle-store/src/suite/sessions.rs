@@ -1,0 +1,289 @@
+use std::sync::Arc;
+
+use turnbuckle_protocol::types::{Implementation, LogLevel};
+use turnbuckle_protocol::{Principal, Revision};
+
+use super::{TICK, ticks};
+use crate::{
+    ClientProfile, Limits, SessionChange, SessionId, SessionRecord, Sessions, Store, StoreError,
+};
+
+/// Checks the sessions of a store.
+pub async fn sessions(make: impl AsyncFn(Limits) -> Store) {
+    a_session_is_loaded_as_it_was_created(&make).await;
+    an_unknown_session_is_none(&make).await;
+    changes_are_remembered(&make).await;
+    a_record_in_hand_does_not_change(&make).await;
+    a_removed_session_is_gone(&make).await;
+    an_idle_session_expires(&make).await;
+    use_keeps_a_session(&make).await;
+    a_session_that_is_never_initialized_expires_sooner(&make).await;
+    a_sweep_names_each_expired_session_once(&make).await;
+    live_sessions_make_no_room(&make).await;
+    expired_sessions_make_room_and_are_still_named(&make).await;
+    subscriptions_are_limited(&make).await;
+    what_clients_say_is_limited(&make).await;
+}
+
+pub(super) fn record() -> SessionRecord {
+    SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default())
+}
+
+fn named(client: &str) -> SessionRecord {
+    let profile = ClientProfile {
+        info: Some(Implementation::new(client, "1.0")),
+        ..ClientProfile::default()
+    };
+    SessionRecord::new(None, Revision::V2025_03_26, profile)
+}
+
+/// Two ticks before the handshake is done, five after.
+fn short_lived() -> Limits {
+    let mut limits = Limits::default();
+    limits.sessions.idle_before_initialized = TICK * 2;
+    limits.sessions.idle = TICK * 5;
+    limits
+}
+
+async fn initialized(sessions: &Arc<dyn Sessions>) -> SessionId {
+    let id = sessions.create(record()).await.unwrap();
+    sessions
+        .update(&id, SessionChange::Initialized)
+        .await
+        .unwrap()
+        .unwrap();
+    id
+}
+
+async fn is_there(sessions: &Arc<dyn Sessions>, id: &SessionId) -> bool {
+    sessions.load(id).await.unwrap().is_some()
+}
+
+async fn a_session_is_loaded_as_it_was_created(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(Limits::default()).await.sessions;
+    let mut created = named("editor");
+    created.principal = Some(Principal::new("https://issuer.example", "ann"));
+
+    let id = sessions.create(created).await.unwrap();
+    let other = sessions.create(record()).await.unwrap();
+    let loaded = sessions.load(&id).await.unwrap().unwrap();
+
+    assert_ne!(id, other);
+    assert_eq!(loaded.revision, Revision::V2025_03_26);
+    assert_eq!(loaded.client.info.as_ref().unwrap().name, "editor");
+    assert_eq!(loaded.principal.as_ref().unwrap().subject, "ann");
+    assert!(!loaded.initialized);
+    assert_eq!(loaded.log_level, None);
+    assert!(loaded.subscriptions.is_empty());
+    assert_eq!(sessions.len().await.unwrap(), 2);
+}
+
+async fn an_unknown_session_is_none(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(Limits::default()).await.sessions;
+    let unknown = SessionId::generate().unwrap();
+
+    assert!(sessions.load(&unknown).await.unwrap().is_none());
+    let changed = sessions.update(&unknown, SessionChange::Initialized).await;
+    assert!(changed.unwrap().is_none());
+    assert!(!sessions.remove(&unknown).await.unwrap());
+    assert_eq!(sessions.len().await.unwrap(), 0);
+}
+
+async fn changes_are_remembered(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(Limits::default()).await.sessions;
+    let id = initialized(&sessions).await;
+
+    for change in [
+        SessionChange::LogLevel(LogLevel::Warning),
+        SessionChange::Subscribe("file:///b".into()),
+        SessionChange::Subscribe("file:///a".into()),
+        SessionChange::Subscribe("file:///a".into()),
+        SessionChange::Unsubscribe("file:///b".into()),
+        SessionChange::Unsubscribe("file:///never".into()),
+    ] {
+        assert!(sessions.update(&id, change).await.unwrap().is_some());
+    }
+    let loaded = sessions.load(&id).await.unwrap().unwrap();
+
+    assert!(loaded.initialized);
+    assert_eq!(loaded.log_level, Some(LogLevel::Warning));
+    assert!(loaded.subscriptions.iter().eq(["file:///a"]));
+}
+
+async fn a_record_in_hand_does_not_change(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(Limits::default()).await.sessions;
+    let id = sessions.create(record()).await.unwrap();
+
+    let before = sessions.load(&id).await.unwrap().unwrap();
+    let changed = sessions.update(&id, SessionChange::Initialized).await;
+
+    assert!(!before.initialized);
+    assert!(changed.unwrap().unwrap().initialized);
+}
+
+async fn a_removed_session_is_gone(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(Limits::default()).await.sessions;
+    let id = sessions.create(record()).await.unwrap();
+    let other = sessions.create(record()).await.unwrap();
+
+    assert!(sessions.remove(&id).await.unwrap());
+
+    assert!(!sessions.remove(&id).await.unwrap());
+    assert!(!is_there(&sessions, &id).await);
+    assert!(is_there(&sessions, &other).await);
+    assert_eq!(sessions.len().await.unwrap(), 1);
+    assert!(sessions.sweep().await.unwrap().is_empty());
+}
+
+async fn an_idle_session_expires(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(short_lived()).await.sessions;
+    let id = initialized(&sessions).await;
+
+    ticks(6).await;
+
+    assert!(!is_there(&sessions, &id).await);
+    let changed = sessions.update(&id, SessionChange::Initialized).await;
+    assert!(changed.unwrap().is_none());
+    assert!(!sessions.remove(&id).await.unwrap());
+}
+
+async fn use_keeps_a_session(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(short_lived()).await.sessions;
+    let id = initialized(&sessions).await;
+
+    for round in 0..6 {
+        ticks(3).await;
+        let change = SessionChange::Subscribe("file:///a".into());
+        let kept = match round % 2 {
+            0 => sessions.load(&id).await,
+            _ => sessions.update(&id, change).await,
+        };
+        assert!(kept.unwrap().is_some(), "round {round}");
+        assert!(sessions.sweep().await.unwrap().is_empty());
+    }
+}
+
+async fn a_session_that_is_never_initialized_expires_sooner(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(short_lived()).await.sessions;
+    let hasty = sessions.create(record()).await.unwrap();
+    let proper = initialized(&sessions).await;
+
+    ticks(3).await;
+
+    assert!(!is_there(&sessions, &hasty).await);
+    assert!(is_there(&sessions, &proper).await);
+}
+
+async fn a_sweep_names_each_expired_session_once(make: &impl AsyncFn(Limits) -> Store) {
+    let sessions = make(short_lived()).await.sessions;
+    let mut expected = Vec::new();
+    for _ in 0..20 {
+        expected.push(sessions.create(record()).await.unwrap());
+    }
+    let kept = initialized(&sessions).await;
+
+    ticks(3).await;
+    let mut swept = sessions.sweep().await.unwrap();
+
+    expected.sort();
+    swept.sort();
+    assert_eq!(swept, expected);
+    assert!(sessions.sweep().await.unwrap().is_empty());
+    assert!(is_there(&sessions, &kept).await);
+    assert_eq!(sessions.len().await.unwrap(), 1);
+}
+
+async fn live_sessions_make_no_room(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions = 3;
+    let sessions = make(limits).await.sessions;
+    let first = sessions.create(record()).await.unwrap();
+    for _ in 0..2 {
+        sessions.create(record()).await.unwrap();
+    }
+
+    let refused = sessions.create(record()).await;
+
+    assert!(matches!(refused, Err(StoreError::Full { .. })));
+    assert_eq!(sessions.len().await.unwrap(), 3);
+    assert!(sessions.remove(&first).await.unwrap());
+    sessions.create(record()).await.unwrap();
+}
+
+async fn expired_sessions_make_room_and_are_still_named(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = short_lived();
+    limits.sessions.max_sessions = 2;
+    let sessions = make(limits).await.sessions;
+    let live = initialized(&sessions).await;
+    let expired = sessions.create(record()).await.unwrap();
+    ticks(3).await;
+
+    let fresh = sessions.create(record()).await.unwrap();
+    let refused = sessions.create(record()).await;
+
+    assert!(matches!(refused, Err(StoreError::Full { .. })));
+    assert!(is_there(&sessions, &live).await);
+    assert!(is_there(&sessions, &fresh).await);
+    assert_eq!(sessions.sweep().await.unwrap(), [expired]);
+}
+
+async fn subscriptions_are_limited(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.sessions.max_subscriptions = 3;
+    limits.sessions.max_uri_bytes = 10;
+    limits.sessions.max_subscription_bytes = 25;
+    let sessions = make(limits).await.sessions;
+    let id = initialized(&sessions).await;
+    let subscribe = async |uri: &str| {
+        sessions
+            .update(&id, SessionChange::Subscribe(uri.into()))
+            .await
+    };
+
+    let too_long = subscribe("12345678901").await;
+    subscribe("1234567890").await.unwrap();
+    subscribe("2234567890").await.unwrap();
+    let too_much = subscribe("323456").await;
+    subscribe("3").await.unwrap();
+    let too_many = subscribe("4").await;
+
+    assert!(matches!(too_long, Err(StoreError::TooLarge { .. })));
+    assert!(matches!(too_much, Err(StoreError::TooLarge { .. })));
+    assert!(matches!(
+        too_many,
+        Err(StoreError::TooMany { limit: 3, .. })
+    ));
+    // What is there already takes no further place, and giving one up makes a place.
+    subscribe("3").await.unwrap();
+    let change = SessionChange::Unsubscribe("3".into());
+    sessions.update(&id, change).await.unwrap();
+    let now = subscribe("4").await.unwrap().unwrap();
+    assert!(
+        now.subscriptions
+            .iter()
+            .eq(["1234567890", "2234567890", "4"])
+    );
+}
+
+async fn what_clients_say_is_limited(make: &impl AsyncFn(Limits) -> Store) {
+    const KIB: usize = 1024;
+    let mut limits = short_lived();
+    limits.sessions.max_client_bytes = 100 * KIB;
+    limits.sessions.max_extra_bytes = 200 * KIB;
+    let sessions = make(limits).await.sessions;
+    let talkative = || named(&"x".repeat(80 * KIB));
+
+    let too_large = sessions.create(named(&"x".repeat(101 * KIB))).await;
+    let first = sessions.create(talkative()).await.unwrap();
+    sessions.create(talkative()).await.unwrap();
+    let too_much = sessions.create(talkative()).await;
+
+    assert!(matches!(too_large, Err(StoreError::TooLarge { .. })));
+    assert!(matches!(too_much, Err(StoreError::Full { .. })));
+    // Ordinary clients still find room, and whoever goes makes room for the others.
+    sessions.create(named("editor")).await.unwrap();
+    assert!(sessions.remove(&first).await.unwrap());
+    sessions.create(talkative()).await.unwrap();
+    ticks(3).await;
+    sessions.create(talkative()).await.unwrap();
+}
