@@ -17,6 +17,7 @@ pub mod pending;
 pub mod principal;
 pub mod revision;
 pub mod types;
+pub mod uri_template;
 
 pub use jsonrpc::{RequestId, RpcError};
 pub use meta::Meta;

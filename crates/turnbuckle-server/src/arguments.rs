@@ -11,7 +11,8 @@ pub(crate) struct Any {}
 /// Reads arguments; the error names the path and what was expected there, so that a model can correct itself.
 pub(crate) fn read<A: DeserializeOwned>(json: &str) -> Result<A, String> {
     // Keeping track of the path costs something, so only a failed reading is repeated with it.
-    serde_json::from_str(json).or_else(|error| Err(explain::<A>(json).unwrap_or_else(|| describe("arguments", &error))))
+    serde_json::from_str(json)
+        .or_else(|error| Err(explain::<A>(json).unwrap_or_else(|| describe("arguments", &error))))
 }
 
 fn explain<A: DeserializeOwned>(json: &str) -> Option<String> {
@@ -50,15 +51,22 @@ mod tests {
 
     #[test]
     fn a_wrong_type_is_named_with_its_path() {
-        let error = read::<Trip>(r#"{"city":"Oslo","legs":[{"days":1},{"days":"two"}]}"#).unwrap_err();
+        let error =
+            read::<Trip>(r#"{"city":"Oslo","legs":[{"days":1},{"days":"two"}]}"#).unwrap_err();
 
-        assert_eq!(error, "invalid arguments: `arguments.legs[1].days`: invalid type: string \"two\", expected u8");
+        assert_eq!(
+            error,
+            "invalid arguments: `arguments.legs[1].days`: invalid type: string \"two\", expected u8"
+        );
     }
 
     #[test]
     fn a_missing_member_is_named() {
         let error = read::<Trip>(r#"{"city":"Oslo"}"#).unwrap_err();
 
-        assert_eq!(error, "invalid arguments: `arguments`: missing field `legs`");
+        assert_eq!(
+            error,
+            "invalid arguments: `arguments`: missing field `legs`"
+        );
     }
 }

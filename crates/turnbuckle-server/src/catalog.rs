@@ -9,10 +9,8 @@ use bytes::Bytes;
 use turnbuckle_protocol::{Revision, RpcError};
 
 use crate::{
-    CacheHint, Context, Contents, Prompt, RequestError, Resource, ResourceTemplate, Tool, Variables,
-    exchange::BoxFuture,
-    input::Keys,
-    lifecycle::Rules,
+    CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
+    Variables, exchange::BoxFuture, input::Keys, lifecycle::Rules,
 };
 
 /// Everything that is registered.
@@ -36,8 +34,13 @@ impl Catalog {
     }
 
     pub(crate) fn completes(&self) -> bool {
-        self.prompts.iter().any(|prompt| !prompt.completers.is_empty())
-            || self.templates.iter().any(|template| !template.completers.is_empty())
+        self.prompts
+            .iter()
+            .any(|prompt| !prompt.completers.is_empty())
+            || self
+                .templates
+                .iter()
+                .any(|template| !template.completers.is_empty())
     }
 
     /// Finds what a URI names; of several templates the one with the most literal text.
@@ -45,7 +48,10 @@ impl Catalog {
         if let Some(resource) = self.resources.get(uri) {
             return Some(Found::Resource(resource.clone()));
         }
-        let matching = self.templates.iter().filter_map(|template| Some((template, template.template.matches(uri)?)));
+        let matching = self
+            .templates
+            .iter()
+            .filter_map(|template| Some((template, template.template.matches(uri)?)));
         let best = matching.max_by_key(|(template, _)| template.template.specificity());
         best.map(|(template, variables)| Found::Match(template.clone(), variables))
     }
@@ -66,7 +72,11 @@ impl Found {
         }
     }
 
-    pub(crate) fn read(self, uri: &str, cx: Context) -> Result<BoxFuture<Result<Contents, RequestError>>, RequestError> {
+    pub(crate) fn read(
+        self,
+        uri: &str,
+        cx: Context,
+    ) -> Result<BoxFuture<Result<Contents, RequestError>>, RequestError> {
         match self {
             Self::Resource(resource) => Ok((resource.read)(uri, cx)),
             Self::Match(template, variables) => (template.read)(variables, uri, cx),
@@ -130,9 +140,13 @@ impl<T: Listed> Table<T> {
             None => 0,
         };
         if first == 0 && size.is_none_or(|size| self.items.len() <= size) {
-            return Ok(self.whole[rules.index()].get_or_init(|| self.write(rules, &self.items).into()).clone());
+            return Ok(self.whole[rules.index()]
+                .get_or_init(|| self.write(rules, &self.items).into())
+                .clone());
         }
-        let last = size.map_or(self.items.len(), |size| (first + size).min(self.items.len()));
+        let last = size.map_or(self.items.len(), |size| {
+            (first + size).min(self.items.len())
+        });
         let mut page = self.write(rules, &self.items[first..last]);
         if last < self.items.len() {
             page.extend_from_slice(br#","nextCursor":""#);
@@ -160,25 +174,43 @@ impl<T: Listed> Table<T> {
     /// A cursor names the last item sent, so that the next page fits even if the list has changed meanwhile.
     fn cursor(&self, next: usize, keys: &Keys) -> String {
         let position = (next, self.items[next - 1].key());
-        keys.seal(&serde_json::to_vec(&position).unwrap_or_default(), T::MEMBER.as_bytes())
+        keys.seal(
+            &serde_json::to_vec(&position).unwrap_or_default(),
+            T::MEMBER.as_bytes(),
+        )
     }
 
     fn place_after(&self, cursor: &str, keys: &Keys) -> Result<usize, RpcError> {
         let invalid = || RpcError::invalid_params("the cursor is not one that this list gave out");
-        let position = keys.open(cursor, T::MEMBER.as_bytes()).map_err(|_| invalid())?;
-        let (next, key): (usize, String) = serde_json::from_slice(&position).map_err(|_| invalid())?;
-        Ok(self.places.get(&key).map_or(next, |place| place + 1).min(self.items.len()))
+        let position = keys
+            .open(cursor, T::MEMBER.as_bytes())
+            .map_err(|_| invalid())?;
+        let (next, key): (usize, String) =
+            serde_json::from_slice(&position).map_err(|_| invalid())?;
+        Ok(self
+            .places
+            .get(&key)
+            .map_or(next, |place| place + 1)
+            .min(self.items.len()))
     }
 }
 
 impl<T> Clone for Table<T> {
     fn clone(&self) -> Self {
-        Self { items: self.items.clone(), places: self.places.clone(), whole: self.whole.clone() }
+        Self {
+            items: self.items.clone(),
+            places: self.places.clone(),
+            whole: self.whole.clone(),
+        }
     }
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), places: HashMap::new(), whole: Default::default() }
+        Self {
+            items: Vec::new(),
+            places: HashMap::new(),
+            whole: Default::default(),
+        }
     }
 }

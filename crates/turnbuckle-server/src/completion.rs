@@ -1,9 +1,6 @@
 //! Completion of prompt arguments and template variables while the user types.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{context::Context, exchange::BoxFuture, request_error::RequestError};
 
@@ -17,7 +14,9 @@ pub struct Completing {
     pub arguments: BTreeMap<String, String>,
 }
 
-type Completer = Arc<dyn Fn(Completing, Context) -> BoxFuture<Result<Vec<String>, RequestError>> + Send + Sync>;
+/// Completes what was typed.
+pub type Completer =
+    Arc<dyn Fn(Completing, Context) -> BoxFuture<Result<Vec<String>, RequestError>> + Send + Sync>;
 
 /// Completers by argument name.
 #[derive(Clone, Default)]
@@ -44,7 +43,6 @@ impl Completers {
 /// A list offers the values that begin with what was typed. Only the first 100 values are sent.
 pub trait IntoCompleter<M> {
     #[doc(hidden)]
-    #[expect(private_interfaces, reason = "only this crate implements and calls it")]
     fn into_completer(self) -> Completer;
 }
 
@@ -56,18 +54,20 @@ pub struct Fixed;
 pub struct Function;
 
 impl<const N: usize> IntoCompleter<Fixed> for [&'static str; N] {
-    #[expect(private_interfaces, reason = "only this crate implements and calls it")]
     fn into_completer(self) -> Completer {
         Vec::from(self.map(str::to_owned)).into_completer()
     }
 }
 
 impl IntoCompleter<Fixed> for Vec<String> {
-    #[expect(private_interfaces, reason = "only this crate implements and calls it")]
     fn into_completer(self) -> Completer {
         let values = Arc::new(self);
         (move |typed: Completing, _: Context| {
-            let matching = values.iter().filter(|value| value.starts_with(&typed.value)).cloned().collect();
+            let matching = values
+                .iter()
+                .filter(|value| value.starts_with(&typed.value))
+                .cloned()
+                .collect();
             std::future::ready(Ok::<Vec<String>, RequestError>(matching))
         })
         .into_completer()
@@ -80,7 +80,6 @@ where
     Fut: Future<Output = Result<Vec<String>, E>> + Send + 'static,
     E: Into<RequestError>,
 {
-    #[expect(private_interfaces, reason = "only this crate implements and calls it")]
     fn into_completer(self) -> Completer {
         Arc::new(move |typed, cx| {
             let run = self(typed, cx);

@@ -1,25 +1,16 @@
 //! What a handler may do beside returning its result.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::Serialize;
 use turnbuckle_protocol::{
-    Principal, RequestId,
-    jsonrpc,
+    Principal, RequestId, jsonrpc,
     types::{ClientCapabilities, Implementation, LogLevel, LoggingMessageParams, ProgressParams},
 };
 use turnbuckle_store::Change;
 
-use crate::{
-    Server,
-    exchange::Run,
-    input::Rounds,
-    lifecycle::Caller,
-    outbox::Outbox,
-};
+use crate::{Server, exchange::Run, input::Rounds, lifecycle::Caller, outbox::Outbox};
 
 /// What a handler knows about its request, and what it may do beside returning a result.
 ///
@@ -51,13 +42,21 @@ impl Context {
     }
 
     /// Like [`progress`](Self::progress), with a sentence for people. The total may be unknown.
-    pub async fn progress_message(&self, progress: impl Into<f64>, total: Option<f64>, message: impl Into<String>) {
-        self.report(progress.into(), total, Some(message.into())).await;
+    pub async fn progress_message(
+        &self,
+        progress: impl Into<f64>,
+        total: Option<f64>,
+        message: impl Into<String>,
+    ) {
+        self.report(progress.into(), total, Some(message.into()))
+            .await;
     }
 
     async fn report(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let call = &self.call;
-        let Some(token) = &call.caller.progress_token else { return };
+        let Some(token) = &call.caller.progress_token else {
+            return;
+        };
         if !call.exceeds_last(progress) || call.is_muted() {
             return;
         }
@@ -79,7 +78,9 @@ impl Context {
         if call.caller.log_level.is_none_or(|wanted| level < wanted) || call.is_muted() {
             return;
         }
-        let Ok(data) = serde_json::to_value(data) else { return };
+        let Ok(data) = serde_json::to_value(data) else {
+            return;
+        };
         let mut params = LoggingMessageParams::new(level, data);
         params.logger = logger.map(str::to_owned);
         call.caller.rules.lower(&mut params);
@@ -149,7 +150,10 @@ impl Context {
     /// Runs a future to its end even if the call is cancelled, which drops the handler where it stands.
     ///
     /// Returns what it returns, or nothing if it panicked.
-    pub async fn detach<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    pub async fn detach<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
         tokio::spawn(future).await.ok()
     }
 
@@ -160,13 +164,27 @@ impl Context {
 }
 
 impl Call {
-    pub(crate) fn new(id: RequestId, server: Server, caller: Caller, rounds: Option<Box<Rounds>>) -> Self {
-        Self { id, server, caller, outbox: Outbox::default(), rounds, progress: Mutex::new(f64::NEG_INFINITY) }
+    pub(crate) fn new(
+        id: RequestId,
+        server: Server,
+        caller: Caller,
+        rounds: Option<Box<Rounds>>,
+    ) -> Self {
+        Self {
+            id,
+            server,
+            caller,
+            outbox: Outbox::default(),
+            rounds,
+            progress: Mutex::new(f64::NEG_INFINITY),
+        }
     }
 
     /// Says whether the handler only repeats what an earlier round has shown.
     fn is_muted(&self) -> bool {
-        self.rounds.as_ref().is_some_and(|rounds| rounds.is_replaying())
+        self.rounds
+            .as_ref()
+            .is_some_and(|rounds| rounds.is_replaying())
     }
 
     fn exceeds_last(&self, progress: f64) -> bool {
@@ -192,6 +210,8 @@ impl Call {
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("request_id", &self.call.id).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("request_id", &self.call.id)
+            .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,10 @@ use turnbuckle_protocol::{
     RpcError,
     codec::headers,
     jsonrpc::{Object, Params, Request},
-    types::{CallToolResult, CompleteParams, CompleteResult, Completion, CompletionReference, PaginatedParams},
+    types::{
+        CallToolResult, CompleteParams, CompleteResult, Completion, CompletionReference,
+        PaginatedParams,
+    },
 };
 
 use crate::{
@@ -17,24 +20,42 @@ use crate::{
     exchange::{BoxFuture, Exchange, Outcome, Run},
     incident,
     input::{self, Rounds, Subject},
-    lifecycle::{Asking, Caller, stateless::{Mirror, mismatch}},
+    lifecycle::{
+        Asking, Caller,
+        stateless::{Mirror, mismatch},
+    },
     reply::Reply,
-    request_error,
-    subscriptions,
+    request_error, subscriptions,
     tools::{Output, ToolError, ToolErrorKind},
 };
 
 /// Begins to answer a request whose sender is known and whose method its revision has.
-pub(crate) fn begin(server: &Server, request: &Request<'_>, caller: Caller, mirror: Option<&dyn Mirror>) -> Exchange {
-    let task = Task { server, request, caller, mirror };
+pub(crate) fn begin(
+    server: &Server,
+    request: &Request<'_>,
+    caller: Caller,
+    mirror: Option<&dyn Mirror>,
+) -> Exchange {
+    let task = Task {
+        server,
+        request,
+        caller,
+        mirror,
+    };
     match &*request.method {
         "tools/call" => task.call_tool(),
         "tools/list" => task.list(|server| Some(&server.tools).filter(|tools| !tools.is_empty())),
         "resources/read" => task.read_resource(),
-        "resources/list" => task.list(|server| Some(&server.resources).filter(|_| server.has_resources())),
-        "resources/templates/list" => task.list(|server| Some(&server.templates).filter(|_| server.has_resources())),
+        "resources/list" => {
+            task.list(|server| Some(&server.resources).filter(|_| server.has_resources()))
+        }
+        "resources/templates/list" => {
+            task.list(|server| Some(&server.templates).filter(|_| server.has_resources()))
+        }
         "prompts/get" => task.get_prompt(),
-        "prompts/list" => task.list(|server| Some(&server.prompts).filter(|prompts| !prompts.is_empty())),
+        "prompts/list" => {
+            task.list(|server| Some(&server.prompts).filter(|prompts| !prompts.is_empty()))
+        }
         "completion/complete" => task.complete(),
         "server/discover" => task.plain(|call| Ok(crate::lifecycle::stateless::discover(call))),
         "subscriptions/listen" => task.listen(),
@@ -56,7 +77,12 @@ struct Task<'a, 'b> {
 impl Task<'_, '_> {
     /// Answers at once, without a handler.
     fn plain(self, answer: impl FnOnce(&Call) -> Outcome) -> Exchange {
-        let call = Arc::new(Call::new(self.request.id.clone(), self.server.clone(), self.caller, None));
+        let call = Arc::new(Call::new(
+            self.request.id.clone(),
+            self.server.clone(),
+            self.caller,
+            None,
+        ));
         let outcome = answer(&call);
         Exchange::new(call, Run::Ready(outcome))
     }
@@ -65,7 +91,10 @@ impl Task<'_, '_> {
         self.plain(|_| Err(error))
     }
 
-    fn list<T: Listed>(self, table: impl FnOnce(&crate::catalog::Catalog) -> Option<&Table<T>>) -> Exchange {
+    fn list<T: Listed>(
+        self,
+        table: impl FnOnce(&crate::catalog::Catalog) -> Option<&Table<T>>,
+    ) -> Exchange {
         let catalog = self.server.catalog();
         let Some(table) = table(&catalog) else {
             let error = RpcError::method_not_found(&self.request.method);
@@ -74,7 +103,12 @@ impl Task<'_, '_> {
         let params = self.request.params.parse::<PaginatedParams>();
         self.plain(|call| {
             let server = &call.server;
-            let page = table.page(call.caller.rules, params?.cursor.as_deref(), server.page_length(), server.keys())?;
+            let page = table.page(
+                call.caller.rules,
+                params?.cursor.as_deref(),
+                server.page_length(),
+                server.keys(),
+            )?;
             Ok(Reply::new(call).written(&page, Some(server.list_cache())))
         })
     }
@@ -105,9 +139,16 @@ impl Task<'_, '_> {
                 let call = Arc::new(Call::new(id, server, self.caller, Some(Box::new(rounds))));
                 let later = call.clone();
                 let run: BoxFuture<Outcome> = Box::pin(async move {
-                    let Some(rounds) = &later.rounds else { return Err(RpcError::internal("no rounds")) };
+                    let Some(rounds) = &later.rounds else {
+                        return Err(RpcError::internal("no rounds"));
+                    };
                     rounds.fetch(&later.server, &stored).await?;
-                    match start(&rounds.subject().arguments, Context { call: later.clone() }) {
+                    match start(
+                        &rounds.subject().arguments,
+                        Context {
+                            call: later.clone(),
+                        },
+                    ) {
                         Run::Ready(outcome) => outcome,
                         Run::Handler(handler) => handler.await,
                     }
@@ -131,7 +172,9 @@ impl Task<'_, '_> {
         };
         self.run(subject, arguments, move |arguments, cx| {
             match tool.invoke.invoke(arguments, cx.clone()) {
-                Ok(run) => Run::Handler(Box::pin(async move { tool_result(&cx, &tool, run.await) })),
+                Ok(run) => {
+                    Run::Handler(Box::pin(async move { tool_result(&cx, &tool, run.await) }))
+                }
                 Err(message) => Run::Ready(tool_result(&cx, &tool, Ok(Output::error(message)))),
             }
         })
@@ -182,13 +225,19 @@ impl Task<'_, '_> {
             let (cache, mime_type) = (found.cache(), found.mime_type());
             match found.read(&uri, cx.clone()) {
                 Ok(run) => Run::Handler(Box::pin(async move {
-                    let contents = run.await.map_err(|error| error.into_rpc_error(cx.call.caller.rules, &uri))?;
+                    let contents = run
+                        .await
+                        .map_err(|error| error.into_rpc_error(cx.call.caller.rules, &uri))?;
                     let mut result = contents.into_result(&uri, mime_type.as_deref());
                     if result.contents.is_empty() {
                         // An empty list would say that the resource exists and has nothing in it.
                         return Err(request_error::not_found(cx.call.caller.rules, &uri));
                     }
-                    Ok(Reply::new(&cx.call).with_meta(&mut result, |result| &mut result.meta, Some(cache)))
+                    Ok(Reply::new(&cx.call).with_meta(
+                        &mut result,
+                        |result| &mut result.meta,
+                        Some(cache),
+                    ))
                 })),
                 Err(error) => Run::Ready(Err(error.into_rpc_error(cx.call.caller.rules, &uri))),
             }
@@ -210,11 +259,19 @@ impl Task<'_, '_> {
         self.run(subject, arguments, move |arguments, cx| {
             let name = prompt.definition.name.clone();
             match (prompt.make)(arguments, cx.clone()) {
-                Ok(run) => Run::Handler(Box::pin(async move {
-                    let messages = run.await.map_err(|error| error.into_rpc_error(cx.call.caller.rules, &name))?;
-                    let mut result = messages.result;
-                    Ok(Reply::new(&cx.call).with_meta(&mut result, |result| &mut result.meta, None))
-                })),
+                Ok(run) => {
+                    Run::Handler(Box::pin(async move {
+                        let messages = run
+                            .await
+                            .map_err(|error| error.into_rpc_error(cx.call.caller.rules, &name))?;
+                        let mut result = messages.result;
+                        Ok(Reply::new(&cx.call).with_meta(
+                            &mut result,
+                            |result| &mut result.meta,
+                            None,
+                        ))
+                    }))
+                }
                 Err(message) => Run::Ready(Err(RpcError::invalid_params(message))),
             }
         })
@@ -247,26 +304,42 @@ impl Task<'_, '_> {
             Err(error) => return self.fail(error),
         };
         let completers = match &params.reference {
-            CompletionReference::Prompt { name, .. } => catalog.prompts.get(name).map(|prompt| &prompt.completers),
-            CompletionReference::Resource { uri } => catalog.templates.get(uri).map(|template| &template.completers),
+            CompletionReference::Prompt { name, .. } => {
+                catalog.prompts.get(name).map(|prompt| &prompt.completers)
+            }
+            CompletionReference::Resource { uri } => catalog
+                .templates
+                .get(uri)
+                .map(|template| &template.completers),
             _ => None,
         };
         let Some(completers) = completers else {
-            return self.fail(RpcError::invalid_params("there is nothing to complete under this reference"));
+            return self.fail(RpcError::invalid_params(
+                "there is nothing to complete under this reference",
+            ));
         };
         let completer = completers.get(&params.argument.name).cloned();
         let typed = Completing {
             value: params.argument.value,
-            arguments: params.context.and_then(|context| context.arguments).unwrap_or_default(),
+            arguments: params
+                .context
+                .and_then(|context| context.arguments)
+                .unwrap_or_default(),
         };
-        let call = Arc::new(Call::new(self.request.id.clone(), self.server.clone(), self.caller, None));
+        let call = Arc::new(Call::new(
+            self.request.id.clone(),
+            self.server.clone(),
+            self.caller,
+            None,
+        ));
         let cx = Context { call: call.clone() };
         let run: BoxFuture<Outcome> = Box::pin(async move {
             let values = match completer {
                 Some(completer) => completer(typed, cx.clone()).await,
                 None => Ok(Vec::new()),
             };
-            let values = values.map_err(|error| error.into_rpc_error(cx.call.caller.rules, "completion"))?;
+            let values =
+                values.map_err(|error| error.into_rpc_error(cx.call.caller.rules, "completion"))?;
             let mut result = CompleteResult::new(Completion::new(values));
             Ok(Reply::new(&cx.call).object(&mut result, None))
         });
@@ -278,7 +351,12 @@ impl Task<'_, '_> {
             Ok(params) => params,
             Err(error) => return self.fail(error),
         };
-        let call = Arc::new(Call::new(self.request.id.clone(), self.server.clone(), self.caller, None));
+        let call = Arc::new(Call::new(
+            self.request.id.clone(),
+            self.server.clone(),
+            self.caller,
+            None,
+        ));
         let run = subscriptions::listen(call.clone(), params);
         Exchange::new(call, Run::Handler(Box::pin(run)))
     }
@@ -310,7 +388,9 @@ fn tool_result(cx: &Context, tool: &Tool, returned: Result<Output, ToolError>) -
         }
         Err(ToolErrorKind::Internal(error)) => {
             let id = incident::report(name, &*error);
-            CallToolResult::error(format!("`{name}` failed; the server's log has the reason under incident {id}"))
+            CallToolResult::error(format!(
+                "`{name}` failed; the server's log has the reason under incident {id}"
+            ))
         }
         Err(ToolErrorKind::Undeclared(needed, message)) if rules.undeclared_is_error => {
             return Err(input::undeclared(rules, &needed, &message));
@@ -328,7 +408,9 @@ fn guarded(start: impl FnOnce() -> Run) -> Run {
 }
 
 fn required<'a>(params: &Params<'a>, member: &str) -> Result<std::borrow::Cow<'a, str>, RpcError> {
-    params.string(member)?.ok_or_else(|| RpcError::invalid_params(format!("`{member}` is missing")))
+    params
+        .string(member)?
+        .ok_or_else(|| RpcError::invalid_params(format!("`{member}` is missing")))
 }
 
 /// Compares the parameters that a tool mirrors into headers with the headers.
@@ -343,5 +425,6 @@ fn same_parameters(mirror: &dyn Mirror, tool: &Tool, arguments: &str) -> Result<
 
 /// The raw JSON at a path of member names.
 fn member_at<'a>(json: &'a str, path: &[String]) -> Option<&'a str> {
-    path.iter().try_fold(json, |json, name| Object::parse(json).ok()?.get(name))
+    path.iter()
+        .try_fold(json, |json, name| Object::parse(json).ok()?.get(name))
 }

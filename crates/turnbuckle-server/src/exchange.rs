@@ -58,8 +58,16 @@ pub(crate) struct Exchange {
 impl Exchange {
     pub(crate) fn new(call: Arc<Call>, run: Run) -> Self {
         match run {
-            Run::Ready(outcome) => Self { call, run: None, outcome: Some(outcome) },
-            Run::Handler(run) => Self { call, run: Some(run), outcome: None },
+            Run::Ready(outcome) => Self {
+                call,
+                run: None,
+                outcome: Some(outcome),
+            },
+            Run::Handler(run) => Self {
+                call,
+                run: Some(run),
+                outcome: None,
+            },
         }
     }
 
@@ -126,8 +134,15 @@ impl Exchange {
     fn finish(&mut self, outcome: Outcome) -> Answer {
         self.call.outbox.close();
         match outcome {
-            Ok(body) => Answer { body: body.into(), status: 200 },
-            Err(error) => Answer::error(Some(&self.call.id), &error, self.call.caller.rules.status(error.code)),
+            Ok(body) => Answer {
+                body: body.into(),
+                status: 200,
+            },
+            Err(error) => Answer::error(
+                Some(&self.call.id),
+                &error,
+                self.call.caller.rules.status(error.code),
+            ),
         }
     }
 }
@@ -144,6 +159,9 @@ impl Answer {
     pub(crate) fn error(id: Option<&RequestId>, error: &RpcError, status: u16) -> Self {
         let mut body = Vec::with_capacity(128);
         jsonrpc::write_error(&mut body, id, error);
-        Self { body: body.into(), status }
+        Self {
+            body: body.into(),
+            status,
+        }
     }
 }

@@ -12,14 +12,17 @@ mod rounds;
 mod seal;
 
 pub use error::AskError;
+pub(crate) use error::undeclared;
 pub use questions::{Elicitation, Elicited, Form, Sampling};
 
 pub(crate) use rounds::{Rounds, Subject};
-pub(crate) use seal::{Keys, Unsealed};
+pub(crate) use seal::Keys;
 
 use turnbuckle_protocol::{
     revision::Versioned,
-    types::{ClientCapabilities, CreateMessageResult, ElicitResult, EmptyParams, ListRootsResult, Root},
+    types::{
+        ClientCapabilities, CreateMessageResult, ElicitResult, EmptyParams, ListRootsResult, Root,
+    },
 };
 
 use crate::{context::Context, lifecycle::Asking};
@@ -49,7 +52,11 @@ impl Context {
     ///     }
     /// }
     /// ```
-    pub async fn elicit<T>(&self, key: &str, question: Elicitation<T>) -> Result<Elicited<T>, AskError> {
+    pub async fn elicit<T>(
+        &self,
+        key: &str,
+        question: Elicitation<T>,
+    ) -> Result<Elicited<T>, AskError> {
         let needed = question.needs();
         self.require(question.is_offered_by(self.client_capabilities()), needed)?;
         let (mut params, read) = question.into_parts()?;
@@ -61,25 +68,44 @@ impl Context {
     }
 
     /// Asks the client's model.
-    pub async fn sample(&self, key: &str, question: Sampling) -> Result<CreateMessageResult, AskError> {
+    pub async fn sample(
+        &self,
+        key: &str,
+        question: Sampling,
+    ) -> Result<CreateMessageResult, AskError> {
         let needed = question.needs();
         self.require(question.is_offered_by(self.client_capabilities()), needed)?;
-        self.ask(key, "sampling/createMessage", &mut question.into_params()).await
+        self.ask(key, "sampling/createMessage", &mut question.into_params())
+            .await
     }
 
     /// Asks which folders or other roots the user works in.
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
-        let needed = ClientCapabilities::new().roots(turnbuckle_protocol::types::RootsCapability::default());
+        let needed =
+            ClientCapabilities::new().roots(turnbuckle_protocol::types::RootsCapability::default());
         self.require(self.client_capabilities().roots.is_some(), needed)?;
-        let result: ListRootsResult = self.ask(key, "roots/list", &mut EmptyParams::default()).await?;
+        let result: ListRootsResult = self
+            .ask(key, "roots/list", &mut EmptyParams::default())
+            .await?;
         Ok(result.roots)
     }
 
     fn require(&self, offered: bool, needed: ClientCapabilities) -> Result<(), AskError> {
-        if offered { Ok(()) } else { Err(AskError::Undeclared { needed: Box::new(needed) }) }
+        if offered {
+            Ok(())
+        } else {
+            Err(AskError::Undeclared {
+                needed: Box::new(needed),
+            })
+        }
     }
 
-    async fn ask<P, R>(&self, key: &str, method: &'static str, params: &mut P) -> Result<R, AskError>
+    async fn ask<P, R>(
+        &self,
+        key: &str,
+        method: &'static str,
+        params: &mut P,
+    ) -> Result<R, AskError>
     where
         P: Versioned + serde::Serialize,
         R: Versioned + serde::de::DeserializeOwned,
@@ -90,7 +116,8 @@ impl Context {
         rules.write(params, &mut question);
         let answer = match (rules.asking, &call.caller.live, &call.rounds) {
             (Asking::Request, Some(live), _) => {
-                live.ask(&call.outbox, method, &question, call.server.patience()).await?
+                live.ask(&call.outbox, method, &question, call.server.patience())
+                    .await?
             }
             (Asking::Round, _, Some(rounds)) => match rounds.ask(key, method, question) {
                 Some(answer) => answer,
@@ -111,7 +138,10 @@ impl Context {
                 rounds.fail_with_bad_answer(key, &reason);
                 self.end_round().await
             }
-            None => Err(AskError::BadAnswer { key: key.to_owned(), reason }),
+            None => Err(AskError::BadAnswer {
+                key: key.to_owned(),
+                reason,
+            }),
         }
     }
 

@@ -12,7 +12,8 @@ use http::Extensions;
 use serde::Serialize;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
-    jsonrpc::code,
+    jsonrpc::{Request, code},
+    meta::RequestMeta,
     revision::Versioned,
     types::LogLevel,
 };
@@ -65,13 +66,17 @@ pub(crate) enum Disconnect {
 impl Rules {
     /// The rules of one revision.
     pub(crate) fn of(revision: Revision) -> &'static Self {
-        &TABLE[Revision::ALL.iter().position(|known| *known == revision).unwrap_or(0)]
+        &TABLE[Revision::ALL
+            .iter()
+            .position(|known| *known == revision)
+            .unwrap_or(0)]
     }
 
     /// Writes a payload in the shape that the peer's revision can read.
     pub(crate) fn write<T: Versioned + Serialize>(&self, value: &mut T, out: &mut Vec<u8>) {
         value.lower(self.revision);
-        serde_json::to_writer(out, value).expect("our own types have string keys and no failing Serialize");
+        serde_json::to_writer(out, value)
+            .expect("our own types have string keys and no failing Serialize");
     }
 
     /// Turns a payload into the shape that the peer's revision can read.
@@ -80,7 +85,10 @@ impl Rules {
     }
 
     /// Reads a payload that the peer wrote in its own revision.
-    pub(crate) fn read<T: Versioned + for<'a> serde::Deserialize<'a>>(&self, json: &str) -> serde_json::Result<T> {
+    pub(crate) fn read<T: Versioned + for<'a> serde::Deserialize<'a>>(
+        &self,
+        json: &str,
+    ) -> serde_json::Result<T> {
         let mut value: T = serde_json::from_str(json)?;
         value.raise(self.revision);
         Ok(value)
@@ -88,7 +96,10 @@ impl Rules {
 
     /// The place of this revision in tables with an entry per revision.
     pub(crate) fn index(&self) -> usize {
-        Revision::ALL.iter().position(|known| *known == self.revision).unwrap_or(0)
+        Revision::ALL
+            .iter()
+            .position(|known| *known == self.revision)
+            .unwrap_or(0)
     }
 
     /// The revision's date, for people.
@@ -99,7 +110,11 @@ impl Rules {
     /// The HTTP status of a JSON-RPC error.
     pub(crate) fn status(&self, error: i64) -> u16 {
         match error {
-            code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION if self.stamps => 400,
+            code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION
+                if self.stamps =>
+            {
+                400
+            }
             code::METHOD_NOT_FOUND if self.stamps => 404,
             _ => 200,
         }
@@ -120,11 +135,31 @@ static TABLE: [Rules; Revision::ALL.len()] = {
         quiet_start: false,
     };
     [
-        Rules { revision: Revision::V2024_10_07, quiet_start: true, ..LEGACY },
-        Rules { revision: Revision::V2024_11_05, quiet_start: true, ..LEGACY },
-        Rules { revision: Revision::V2025_03_26, batches: true, ..LEGACY },
-        Rules { revision: Revision::V2025_06_18, ..LEGACY },
-        Rules { revision: Revision::V2025_11_25, null_ids: false, primes_streams: true, ..LEGACY },
+        Rules {
+            revision: Revision::V2024_10_07,
+            quiet_start: true,
+            ..LEGACY
+        },
+        Rules {
+            revision: Revision::V2024_11_05,
+            quiet_start: true,
+            ..LEGACY
+        },
+        Rules {
+            revision: Revision::V2025_03_26,
+            batches: true,
+            ..LEGACY
+        },
+        Rules {
+            revision: Revision::V2025_06_18,
+            ..LEGACY
+        },
+        Rules {
+            revision: Revision::V2025_11_25,
+            null_ids: false,
+            primes_streams: true,
+            ..LEGACY
+        },
         Rules {
             revision: Revision::V2026_07_28,
             asking: Asking::Round,
@@ -139,6 +174,15 @@ static TABLE: [Rules; Revision::ALL.len()] = {
         },
     ]
 };
+
+/// Reads `_meta`, whose `protocol_version` decides the era of a request: who names one speaks for itself.
+pub(crate) fn meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
+    match request.params.meta() {
+        Some(raw) => RequestMeta::read(raw)
+            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}"))),
+        None => Ok(RequestMeta::default()),
+    }
+}
 
 /// Everything a request says about itself and its sender, however it was said.
 pub(crate) struct Caller {
@@ -161,8 +205,4 @@ pub(crate) struct Arrival {
     pub(crate) principal: Option<Arc<Principal>>,
     pub(crate) extensions: Extensions,
     pub(crate) says_goodbye: bool,
-}
-
-fn token(raw: &str) -> Result<RequestId, RpcError> {
-    RequestId::from_json(raw).map_err(|_| RpcError::invalid_params("`progressToken` must be a string or an integer"))
 }

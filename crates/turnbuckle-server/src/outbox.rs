@@ -51,7 +51,11 @@ impl Outbox {
             if state.closed || state.queue.len() < HIGH_WATER {
                 return Poll::Ready(());
             }
-            if !state.senders.iter().any(|waker| waker.will_wake(cx.waker())) {
+            if !state
+                .senders
+                .iter()
+                .any(|waker| waker.will_wake(cx.waker()))
+            {
                 state.senders.push(cx.waker().clone());
             }
             Poll::Pending
@@ -63,7 +67,11 @@ impl Outbox {
     pub(crate) fn pop(&self) -> Option<Bytes> {
         let mut state = self.lock();
         let message = state.queue.pop_front()?;
-        let senders = if state.queue.len() < HIGH_WATER { std::mem::take(&mut state.senders) } else { Vec::new() };
+        let senders = if state.queue.len() < HIGH_WATER {
+            std::mem::take(&mut state.senders)
+        } else {
+            Vec::new()
+        };
         drop(state);
         senders.into_iter().for_each(Waker::wake);
         Some(message)

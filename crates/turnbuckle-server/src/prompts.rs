@@ -22,7 +22,11 @@ use crate::{
 };
 
 /// Makes the messages: raw arguments and the context in, a future of the messages back.
-type Make = Arc<dyn Fn(&str, Context) -> Result<BoxFuture<Result<Messages, RequestError>>, String> + Send + Sync>;
+pub type Make = Arc<
+    dyn Fn(&str, Context) -> Result<BoxFuture<Result<Messages, RequestError>>, String>
+        + Send
+        + Sync,
+>;
 
 /// Messages that a user may pick, with arguments to fill in.
 ///
@@ -57,8 +61,12 @@ impl Prompt {
     /// (one user message), messages, or [`Messages`].
     pub fn new<M>(name: impl Into<String>, handler: impl PromptHandler<M>) -> Self {
         let mut definition = Definition::new(name);
-        definition.arguments = handler.arguments();
-        Self { definition, make: handler.into_make(), completers: Completers::default() }
+        definition.arguments = Some(handler.arguments()).filter(|arguments| !arguments.is_empty());
+        Self {
+            definition,
+            make: handler.into_make(),
+            completers: Completers::default(),
+        }
     }
 
     /// Describes the prompt.
@@ -85,8 +93,11 @@ impl Prompt {
     /// Describes an argument by hand, or changes what its type says.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
-        let arguments = &mut self.definition.arguments;
-        match arguments.iter_mut().find(|known| known.name == argument.name) {
+        let arguments = self.definition.arguments.get_or_insert_default();
+        match arguments
+            .iter_mut()
+            .find(|known| known.name == argument.name)
+        {
             Some(known) => *known = argument,
             None => arguments.push(argument),
         }
@@ -95,7 +106,11 @@ impl Prompt {
 
     /// Completes an argument while the user types it.
     #[must_use]
-    pub fn complete<M>(mut self, argument: impl Into<String>, completer: impl IntoCompleter<M>) -> Self {
+    pub fn complete<M>(
+        mut self,
+        argument: impl Into<String>,
+        completer: impl IntoCompleter<M>,
+    ) -> Self {
         self.completers.add(argument.into(), completer);
         self
     }
@@ -117,7 +132,9 @@ pub struct Messages {
 impl Messages {
     /// A conversation.
     pub fn new(messages: impl Into<Vec<PromptMessage>>) -> Self {
-        Self { result: GetPromptResult::new(messages) }
+        Self {
+            result: GetPromptResult::new(messages),
+        }
     }
 
     /// Describes what these messages are about.
@@ -163,7 +180,6 @@ pub trait PromptHandler<M> {
     #[doc(hidden)]
     fn arguments(&self) -> Vec<PromptArgument>;
     #[doc(hidden)]
-    #[expect(private_interfaces, reason = "only this crate implements and calls it")]
     fn into_make(self) -> Make;
 }
 
@@ -195,7 +211,6 @@ macro_rules! shape {
                 described::<$read>()
             }
 
-            #[expect(private_interfaces, reason = "only this crate implements and calls it")]
             fn into_make(self) -> Make {
                 Arc::new(move |json, $cx| {
                     let $args: $read = arguments::read(json)?;
@@ -215,11 +230,20 @@ shape!([] Nothing, arguments::Any, (), |_args, _cx| ());
 /// The arguments of a prompt as the fields of their type describe them.
 fn described<A: JsonSchema>() -> Vec<PromptArgument> {
     let schema = schema::of_input::<A>();
-    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    let Some(Value::Object(properties)) = schema.get("properties") else { return Vec::new() };
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let Some(Value::Object(properties)) = schema.get("properties") else {
+        return Vec::new();
+    };
     let describe = |(name, property): (&String, &Value)| {
         let mut argument = PromptArgument::new(name);
-        argument.description = property.get("description").and_then(Value::as_str).map(str::to_owned);
+        argument.description = property
+            .get("description")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         argument.required = Some(required.iter().any(|one| one == name));
         argument
     };

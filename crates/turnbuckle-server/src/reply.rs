@@ -14,16 +14,25 @@ pub struct CacheHint {
 
 impl CacheHint {
     /// Nobody should keep the answer.
-    pub const NONE: Self = Self { ttl_ms: 0, scope: CacheScope::Private };
+    pub const NONE: Self = Self {
+        ttl_ms: 0,
+        scope: CacheScope::Private,
+    };
 
     /// Only the one who asked may keep the answer, for as long as given.
     pub fn private(ttl: std::time::Duration) -> Self {
-        Self { ttl_ms: millis(ttl), scope: CacheScope::Private }
+        Self {
+            ttl_ms: millis(ttl),
+            scope: CacheScope::Private,
+        }
     }
 
     /// Everyone may share the answer, for as long as given: it is the same for all.
     pub fn public(ttl: std::time::Duration) -> Self {
-        Self { ttl_ms: millis(ttl), scope: CacheScope::Public }
+        Self {
+            ttl_ms: millis(ttl),
+            scope: CacheScope::Public,
+        }
     }
 }
 
@@ -45,11 +54,19 @@ impl Reply {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         call.id.write(&mut out);
         out.extend_from_slice(br#","result":"#);
-        Self { out, rules: call.caller.rules, server: call.server.clone() }
+        Self {
+            out,
+            rules: call.caller.rules,
+            server: call.server.clone(),
+        }
     }
 
     /// A payload without `_meta` of its own.
-    pub(crate) fn object<T: Versioned + Serialize>(mut self, value: &mut T, cache: Option<CacheHint>) -> Vec<u8> {
+    pub(crate) fn object<T: Versioned + Serialize>(
+        mut self,
+        value: &mut T,
+        cache: Option<CacheHint>,
+    ) -> Vec<u8> {
         self.rules.write(value, &mut self.out);
         self.finish(cache, true)
     }
@@ -84,7 +101,8 @@ impl Reply {
 
     /// The end of a round: open questions as a JSON object, and the sealed state.
     pub(crate) fn input_required(mut self, questions: &[u8], state: &str) -> Vec<u8> {
-        self.out.extend_from_slice(br#"{"resultType":"input_required","inputRequests":"#);
+        self.out
+            .extend_from_slice(br#"{"resultType":"input_required","inputRequests":"#);
         self.out.extend_from_slice(questions);
         self.out.extend_from_slice(br#","requestState":""#);
         self.out.extend_from_slice(state.as_bytes());

@@ -28,22 +28,30 @@ enum Kind {
 impl RequestError {
     /// There is no such resource.
     pub fn not_found() -> Self {
-        Self { kind: Kind::NotFound }
+        Self {
+            kind: Kind::NotFound,
+        }
     }
 
     /// The request's parameters are wrong, as the message says.
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: Kind::Invalid(message.into()) }
+        Self {
+            kind: Kind::Invalid(message.into()),
+        }
     }
 
     /// An error that only the log shows; the client gets its id.
     pub fn internal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind: Kind::Internal(error.into()) }
+        Self {
+            kind: Kind::Internal(error.into()),
+        }
     }
 
     /// A JSON-RPC error of your own.
     pub fn protocol(error: RpcError) -> Self {
-        Self { kind: Kind::Protocol(error) }
+        Self {
+            kind: Kind::Protocol(error),
+        }
     }
 
     /// The error on the wire; `subject` is the URI or the name that was asked for.

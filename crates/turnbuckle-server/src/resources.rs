@@ -1,17 +1,18 @@
 //! Resources: what a client may read, by address.
 
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use turnbuckle_protocol::{
-    Meta, uri_template::UriTemplate,
-    types::{Annotations, Icon, ReadResourceResult, Resource as Definition, ResourceContents, ResourceTemplate as TemplateDefinition},
+    Meta,
+    types::{
+        Annotations, Icon, ReadResourceResult, Resource as Definition, ResourceContents,
+        ResourceTemplate as TemplateDefinition,
+    },
+    uri_template::UriTemplate,
 };
-
-
 
 use crate::{
     CacheHint,
@@ -24,7 +25,8 @@ use crate::{
 };
 
 /// Reads a resource: its URI and the context in, a future of the contents back.
-pub(crate) type Read = Arc<dyn Fn(&str, Context) -> BoxFuture<Result<Contents, RequestError>> + Send + Sync>;
+pub type Read =
+    Arc<dyn Fn(&str, Context) -> BoxFuture<Result<Contents, RequestError>> + Send + Sync>;
 
 /// One resource at a fixed address.
 ///
@@ -47,14 +49,25 @@ impl Resource {
     /// A resource whose contents a function gives, each time it is read.
     ///
     /// The function takes a [`Context`] or nothing and returns text, bytes or [`Contents`].
-    pub fn new<M>(uri: impl Into<String>, name: impl Into<String>, handler: impl ReadHandler<M>) -> Self {
-        Self { definition: Definition::new(uri, name), read: handler.into_read(), cache: CacheHint::NONE }
+    pub fn new<M>(
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        handler: impl ReadHandler<M>,
+    ) -> Self {
+        Self {
+            definition: Definition::new(uri, name),
+            read: handler.into_read(),
+            cache: CacheHint::NONE,
+        }
     }
 
     /// A text that does not change.
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
         let text: Arc<str> = text.into().into();
-        Self::new(uri, name, move || std::future::ready(Ok::<_, RequestError>(text.to_string()))).mime_type("text/plain")
+        Self::new(uri, name, move || {
+            std::future::ready(Ok::<_, RequestError>(text.to_string()))
+        })
+        .mime_type("text/plain")
     }
 
     /// Bytes that do not change.
@@ -66,7 +79,9 @@ impl Resource {
     ) -> Self {
         let bytes = bytes.into();
         let size = bytes.len() as u64;
-        let mut resource = Self::new(uri, name, move || std::future::ready(Ok::<_, RequestError>(bytes.clone())));
+        let mut resource = Self::new(uri, name, move || {
+            std::future::ready(Ok::<_, RequestError>(bytes.clone()))
+        });
         resource.definition.size = Some(size);
         resource.mime_type(mime_type)
     }
@@ -135,8 +150,15 @@ pub struct ResourceTemplate {
 pub type Variables = BTreeMap<String, String>;
 
 /// Reads a resource that a template describes.
-pub(crate) type ReadMatch =
-    Arc<dyn Fn(Variables, &str, Context) -> Result<BoxFuture<Result<Contents, RequestError>>, RequestError> + Send + Sync>;
+pub(crate) type ReadMatch = Arc<
+    dyn Fn(
+            Variables,
+            &str,
+            Context,
+        ) -> Result<BoxFuture<Result<Contents, RequestError>>, RequestError>
+        + Send
+        + Sync,
+>;
 
 impl ResourceTemplate {
     /// Resources that a function gives, from the variables of their URI.
@@ -146,7 +168,11 @@ impl ResourceTemplate {
     /// # Panics
     ///
     /// If the template is malformed.
-    pub fn new<V, F, Fut, C, E>(uri_template: impl Into<String>, name: impl Into<String>, handler: F) -> Self
+    pub fn new<V, F, Fut, C, E>(
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        handler: F,
+    ) -> Self
     where
         V: DeserializeOwned + Send + 'static,
         F: Fn(V, Context) -> Fut + Send + Sync + 'static,
@@ -158,10 +184,14 @@ impl ResourceTemplate {
         let template = UriTemplate::parse(&uri_template)
             .unwrap_or_else(|error| panic!("`{uri_template}` is no URI template: {error}"));
         let read: ReadMatch = Arc::new(move |variables, _uri, cx| {
-            let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(variables.into_iter());
-            let variables = V::deserialize(variables).map_err(|error| RequestError::invalid(error.to_string()))?;
+            let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
+                variables.into_iter(),
+            );
+            let variables = V::deserialize(variables)
+                .map_err(|error| RequestError::invalid(error.to_string()))?;
             let run = handler(variables, cx);
-            let future: BoxFuture<_> = Box::pin(async move { run.await.map(Into::into).map_err(Into::into) });
+            let future: BoxFuture<_> =
+                Box::pin(async move { run.await.map(Into::into).map_err(Into::into) });
             Ok(future)
         });
         Self {
@@ -210,7 +240,11 @@ impl ResourceTemplate {
 
     /// Completes a variable while the user types it.
     #[must_use]
-    pub fn complete<M>(mut self, variable: impl Into<String>, completer: impl IntoCompleter<M>) -> Self {
+    pub fn complete<M>(
+        mut self,
+        variable: impl Into<String>,
+        completer: impl IntoCompleter<M>,
+    ) -> Self {
         self.completers.add(variable.into(), completer);
         self
     }
@@ -239,7 +273,9 @@ enum Part {
 impl Contents {
     /// Contents put together by hand, with URIs of their own.
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
-        Self { parts: contents.into_iter().map(Part::Ready).collect() }
+        Self {
+            parts: contents.into_iter().map(Part::Ready).collect(),
+        }
     }
 
     /// Fills in the address and the type where the handler did not say them.
@@ -253,7 +289,8 @@ impl Contents {
             }
             Part::Blob(bytes) => {
                 let base64 = BASE64_STANDARD.encode(&bytes);
-                let mut contents = turnbuckle_protocol::types::BlobResourceContents::new(uri, base64);
+                let mut contents =
+                    turnbuckle_protocol::types::BlobResourceContents::new(uri, base64);
                 contents.mime_type = mime_type.map(str::to_owned);
                 contents.into()
             }
@@ -264,7 +301,9 @@ impl Contents {
 
 impl From<String> for Contents {
     fn from(text: String) -> Self {
-        Self { parts: vec![Part::Text(text)] }
+        Self {
+            parts: vec![Part::Text(text)],
+        }
     }
 }
 
@@ -276,7 +315,9 @@ impl From<&str> for Contents {
 
 impl From<Bytes> for Contents {
     fn from(bytes: Bytes) -> Self {
-        Self { parts: vec![Part::Blob(bytes)] }
+        Self {
+            parts: vec![Part::Blob(bytes)],
+        }
     }
 }
 

@@ -6,13 +6,13 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use turnbuckle_protocol::types::{Icon, Implementation, ServerCapabilities};
+use turnbuckle_protocol::types::{
+    Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
+};
 use turnbuckle_store::{Change, Store};
 
 use crate::{
-    CacheHint, Prompt, Resource, ResourceTemplate, Tool,
-    catalog::Catalog,
-    input::Keys,
+    CacheHint, Prompt, Resource, ResourceTemplate, Tool, catalog::Catalog, input::Keys,
     lifecycle::live::Patience,
 };
 
@@ -61,7 +61,10 @@ impl Server {
             instructions: None,
             page_size: None,
             list_cache: CacheHint::NONE,
-            patience: Patience { silent: Duration::from_secs(60), total: Duration::from_secs(3600) },
+            patience: Patience {
+                silent: Duration::from_secs(60),
+                total: Duration::from_secs(3600),
+            },
             state_lifetime: Duration::from_secs(3600),
             lenient: false,
         };
@@ -160,7 +163,12 @@ impl Server {
     /// By default a minute and an hour. Where the client returns with the answer by itself, nothing waits.
     #[must_use]
     pub fn question_timeout(self, without_progress: Duration, in_all: Duration) -> Self {
-        self.set(|settings| settings.patience = Patience { silent: without_progress, total: in_all })
+        self.set(|settings| {
+            settings.patience = Patience {
+                silent: without_progress,
+                total: in_all,
+            }
+        })
     }
 
     /// Limits how long the client may take between two rounds of a call. By default an hour.
@@ -179,9 +187,15 @@ impl Server {
     /// If there is no secret, or one of less than 16 bytes.
     #[must_use]
     pub fn state_keys<S: AsRef<[u8]>>(mut self, secrets: impl IntoIterator<Item = S>) -> Self {
-        let secrets: Vec<_> = secrets.into_iter().map(|secret| secret.as_ref().to_vec()).collect();
+        let secrets: Vec<_> = secrets
+            .into_iter()
+            .map(|secret| secret.as_ref().to_vec())
+            .collect();
         assert!(!secrets.is_empty(), "one secret is needed to seal");
-        assert!(secrets.iter().all(|secret| secret.len() >= 16), "a secret has at least 16 bytes");
+        assert!(
+            secrets.iter().all(|secret| secret.len() >= 16),
+            "a secret has at least 16 bytes"
+        );
         self.shared_mut().keys = Arc::new(Keys::new(&secrets));
         self
     }
@@ -303,16 +317,19 @@ impl Server {
     /// What the server can do, derived from what is registered.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let catalog = self.catalog();
-        let mut capabilities = ServerCapabilities::new().logging(Default::default());
+        let mut capabilities = ServerCapabilities::new().logging(serde_json::Map::new());
         if !catalog.tools.is_empty() {
-            capabilities.tools = Some(turnbuckle_protocol::types::ToolsCapability::new().list_changed(true));
+            capabilities.tools = Some(ListCapability::default().list_changed(true));
         }
         if !catalog.prompts.is_empty() {
-            capabilities.prompts = Some(turnbuckle_protocol::types::PromptsCapability::new().list_changed(true));
+            capabilities.prompts = Some(ListCapability::default().list_changed(true));
         }
         if !catalog.resources.is_empty() || !catalog.templates.is_empty() {
-            let resources = turnbuckle_protocol::types::ResourcesCapability::new();
-            capabilities.resources = Some(resources.subscribe(true).list_changed(true));
+            capabilities.resources = Some(
+                ResourcesCapability::default()
+                    .subscribe(true)
+                    .list_changed(true),
+            );
         }
         if catalog.completes() {
             capabilities.completions = Some(Default::default());
@@ -336,6 +353,8 @@ impl Clone for Shared {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("name", &self.name()).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
     }
 }

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use turnbuckle_protocol::{
-    RequestId, RpcError,
-    jsonrpc,
+    RequestId, RpcError, jsonrpc,
     types::{ListenParams, SubscriptionFilter},
 };
 use turnbuckle_store::{Change, Lagged};
@@ -20,7 +19,11 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
     let wanted = supported(&call.server, params.notifications)?;
     // Before the acknowledgement: what changes after it must not be missed.
     let mut changes = call.server.store_ref().bus.subscribe();
-    send(&call, "notifications/subscriptions/acknowledged", json!({ "notifications": wanted }));
+    send(
+        &call,
+        "notifications/subscriptions/acknowledged",
+        json!({ "notifications": wanted }),
+    );
     loop {
         tokio::select! {
             biased;
@@ -43,13 +46,18 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
 }
 
 /// What the listener asked for, as far as this server has it.
-fn supported(server: &Server, mut filter: SubscriptionFilter) -> Result<SubscriptionFilter, RpcError> {
+fn supported(
+    server: &Server,
+    mut filter: SubscriptionFilter,
+) -> Result<SubscriptionFilter, RpcError> {
     let catalog = server.catalog();
     let keep = |wanted: Option<bool>, offered: bool| wanted.filter(|wanted| *wanted && offered);
     filter.tools_list_changed = keep(filter.tools_list_changed, !catalog.tools.is_empty());
     filter.prompts_list_changed = keep(filter.prompts_list_changed, !catalog.prompts.is_empty());
     filter.resources_list_changed = keep(filter.resources_list_changed, catalog.has_resources());
-    filter.resource_subscriptions = filter.resource_subscriptions.filter(|_| catalog.has_resources());
+    filter.resource_subscriptions = filter
+        .resource_subscriptions
+        .filter(|_| catalog.has_resources());
     filter.task_ids = None;
     match &filter.resource_subscriptions {
         Some(uris) if uris.len() > MOST_RESOURCES => Err(RpcError::invalid_params(format!(
@@ -60,7 +68,9 @@ fn supported(server: &Server, mut filter: SubscriptionFilter) -> Result<Subscrip
 }
 
 fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
-    let Some(notice) = Notice::of(change) else { return };
+    let Some(notice) = Notice::of(change) else {
+        return;
+    };
     if notice.is_wanted(wanted) {
         send(call, notice.method, notice.params());
     }
@@ -77,8 +87,18 @@ fn send(call: &Call, method: &str, mut params: serde_json::Value) {
 /// All changes that a filter lets through, for a listener that missed some.
 fn everything(wanted: &SubscriptionFilter) -> impl Iterator<Item = Change> {
     let uris = wanted.resource_subscriptions.iter().flatten();
-    let updates: Vec<_> = uris.map(|uri| Change::ResourceUpdated { uri: uri.as_str().into() }).collect();
-    [Change::ToolsChanged, Change::PromptsChanged, Change::ResourcesChanged].into_iter().chain(updates)
+    let updates: Vec<_> = uris
+        .map(|uri| Change::ResourceUpdated {
+            uri: uri.as_str().into(),
+        })
+        .collect();
+    [
+        Change::ToolsChanged,
+        Change::PromptsChanged,
+        Change::ResourcesChanged,
+    ]
+    .into_iter()
+    .chain(updates)
 }
 
 /// A change in the words of the protocol.
@@ -102,7 +122,11 @@ impl<'a> Notice<'a> {
 
     fn is_wanted(&self, filter: &SubscriptionFilter) -> bool {
         match (self.method, self.uri) {
-            (_, Some(uri)) => filter.resource_subscriptions.iter().flatten().any(|watched| covers(watched, uri)),
+            (_, Some(uri)) => filter
+                .resource_subscriptions
+                .iter()
+                .flatten()
+                .any(|watched| covers(watched, uri)),
             ("notifications/tools/list_changed", _) => filter.tools_list_changed.is_some(),
             ("notifications/prompts/list_changed", _) => filter.prompts_list_changed.is_some(),
             _ => filter.resources_list_changed.is_some(),
@@ -110,14 +134,17 @@ impl<'a> Notice<'a> {
     }
 
     fn params(&self) -> serde_json::Value {
-        self.uri.map_or_else(|| json!({}), |uri| json!({ "uri": uri }))
+        self.uri
+            .map_or_else(|| json!({}), |uri| json!({ "uri": uri }))
     }
 
     /// The notification for a peer that has no subscription ids.
     pub(crate) fn message(&self) -> Vec<u8> {
         let mut message = Vec::with_capacity(128);
         let written = match self.uri {
-            Some(uri) => jsonrpc::write_notification(&mut message, self.method, &json!({ "uri": uri })),
+            Some(uri) => {
+                jsonrpc::write_notification(&mut message, self.method, &json!({ "uri": uri }))
+            }
             None => jsonrpc::write_notification(&mut message, self.method, &json!({})),
         };
         written.expect("JSON values can be written");
@@ -127,7 +154,8 @@ impl<'a> Notice<'a> {
 
 /// Says whether an update of `uri` concerns who watches `watched`: the resource itself or one below it.
 pub(crate) fn covers(watched: &str, uri: &str) -> bool {
-    uri.strip_prefix(watched).is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
+    uri.strip_prefix(watched)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
 }
 
 /// The end of a subscription, with its id.

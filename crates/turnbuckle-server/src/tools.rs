@@ -96,20 +96,41 @@ impl Tool {
         T: IntoOutput,
         E: Into<ToolError>,
     {
-        let Value::Object(input) = input_schema else { panic!("an input schema is a JSON object") };
-        Self::assemble(name.into(), input, T::output_schema(), handler::raw(handler))
+        let Value::Object(input) = input_schema else {
+            panic!("an input schema is a JSON object")
+        };
+        Self::assemble(
+            name.into(),
+            input,
+            T::output_schema(),
+            handler::raw(handler),
+        )
     }
 
-    fn assemble(name: String, mut input: Map<String, Value>, output: Option<Map<String, Value>>, invoke: Arc<dyn Invoke>) -> Self {
-        assert!(is_name(&name), "`{name}` is no tool name: 1 to 128 letters, digits, `_`, `-` or `.`");
+    fn assemble(
+        name: String,
+        mut input: Map<String, Value>,
+        output: Option<Map<String, Value>>,
+        invoke: Arc<dyn Invoke>,
+    ) -> Self {
+        assert!(
+            is_name(&name),
+            "`{name}` is no tool name: 1 to 128 letters, digits, `_`, `-` or `.`"
+        );
         schema::require_object(&mut input, &name);
-        let marks = headers::marks(&Value::Object(input.clone()))
-            .unwrap_or_else(|error| panic!("the input schema of `{name}` marks a header wrongly: {error}"));
+        let marks = headers::marks(&Value::Object(input.clone())).unwrap_or_else(|error| {
+            panic!("the input schema of `{name}` marks a header wrongly: {error}")
+        });
         let param_headers = marks.into_iter().map(MirroredParam::from).collect();
         let fingerprint = fingerprint(&name, &input);
         let mut definition = Definition::new(name, input);
         definition.output_schema = output;
-        Self { definition, invoke, param_headers, fingerprint }
+        Self {
+            definition,
+            invoke,
+            param_headers,
+            fingerprint,
+        }
     }
 
     /// Says what the tool does: the model reads this.
@@ -140,7 +161,9 @@ impl Tool {
     /// If it is not a JSON object.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Self {
-        let Value::Object(schema) = schema else { panic!("an output schema is a JSON object") };
+        let Value::Object(schema) = schema else {
+            panic!("an output schema is a JSON object")
+        };
         self.definition.output_schema = Some(schema);
         self
     }
@@ -197,12 +220,18 @@ pub(crate) struct MirroredParam {
 
 impl From<headers::Mark> for MirroredParam {
     fn from(mark: headers::Mark) -> Self {
-        Self { header: format!("{PARAM_PREFIX}{}", mark.header).to_ascii_lowercase(), path: mark.path }
+        Self {
+            header: format!("{PARAM_PREFIX}{}", mark.header).to_ascii_lowercase(),
+            path: mark.path,
+        }
     }
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    (1..=128).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
 /// What must stay the same for a half-finished call to go on: a changed tool starts over.

@@ -24,14 +24,21 @@ impl Context {
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, E>>,
     {
-        let Some(rounds) = &self.call.rounds else { return work().await };
-        if let Some(outcome) = rounds.remembered(key).and_then(|json| serde_json::from_str(&json).ok()) {
+        let Some(rounds) = &self.call.rounds else {
+            return work().await;
+        };
+        if let Some(outcome) = rounds
+            .remembered(key)
+            .and_then(|json| serde_json::from_str(&json).ok())
+        {
             return Ok(outcome);
         }
         let outcome = work().await?;
         match serde_json::value::to_raw_value(&outcome) {
             Ok(json) => rounds.remember(key, json),
-            Err(error) => tracing::warn!(key, %error, "the outcome cannot be remembered: it may be repeated"),
+            Err(error) => {
+                tracing::warn!(key, %error, "the outcome cannot be remembered: it may be repeated")
+            }
         }
         Ok(outcome)
     }
@@ -42,7 +49,11 @@ impl Context {
     /// `key` names the effect itself, for example an order number. The outcome is kept in the store for a day. While
     /// one call does it, others wait; if that call dies on the way, nobody can know how far it came, and the effect is
     /// not tried again before the day is over.
-    pub async fn exactly_once<T, E, F>(&self, key: &str, work: impl FnOnce() -> F) -> Result<T, ToolError>
+    pub async fn exactly_once<T, E, F>(
+        &self,
+        key: &str,
+        work: impl FnOnce() -> F,
+    ) -> Result<T, ToolError>
     where
         T: Serialize + DeserializeOwned,
         E: Into<ToolError>,
@@ -59,7 +70,9 @@ impl Context {
         };
         match work().await {
             Ok(outcome) => {
-                journals.complete(token, serde_json::to_vec(&outcome)?.into()).await?;
+                journals
+                    .complete(token, serde_json::to_vec(&outcome)?.into())
+                    .await?;
                 Ok(outcome)
             }
             Err(error) => {
@@ -74,7 +87,9 @@ impl Context {
         let who = self.principal().map(|who| (&*who.issuer, &*who.subject));
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(&(self.call.server.name(), who, key)).unwrap_or_default());
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hash.finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
-

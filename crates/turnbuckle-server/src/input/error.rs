@@ -1,10 +1,6 @@
 //! Why a question got no answer.
 
-use turnbuckle_protocol::{
-    RpcError,
-    jsonrpc::code,
-    types::ClientCapabilities,
-};
+use turnbuckle_protocol::{RpcError, jsonrpc::code, types::ClientCapabilities};
 
 use crate::{
     lifecycle::Rules,

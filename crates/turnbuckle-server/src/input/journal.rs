@@ -37,7 +37,10 @@ pub(super) struct Entry {
 
 impl Journal {
     pub(super) fn new(fingerprint: [u8; 16]) -> Self {
-        Self { fingerprint, ..Self::default() }
+        Self {
+            fingerprint,
+            ..Self::default()
+        }
     }
 
     pub(super) fn expire_in(&mut self, time: Duration) {
@@ -55,12 +58,18 @@ impl Journal {
 
 /// What makes two questions the same.
 pub(super) fn digest(method: &str, params: &[u8]) -> [u8; 16] {
-    let hash = Sha256::new().chain_update(method).chain_update([0]).chain_update(params).finalize();
+    let hash = Sha256::new()
+        .chain_update(method)
+        .chain_update([0])
+        .chain_update(params)
+        .finalize();
     let mut short = [0; 16];
     short.copy_from_slice(&hash[..16]);
     short
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }

@@ -4,8 +4,9 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use turnbuckle_protocol::types::{
-    ClientCapabilities, CreateMessageParams, ElicitAction, ElicitFormParams, ElicitParams, ElicitResult, ElicitSchema,
-    ElicitUrlParams, ElicitationCapability, ModelPreferences, SamplingCapability, SamplingMessage, Tool, ToolChoice,
+    ClientCapabilities, CreateMessageParams, ElicitAction, ElicitFormParams, ElicitParams,
+    ElicitResult, ElicitUrlParams, ElicitationCapability, ModelPreferences, SamplingCapability,
+    SamplingMessage, Tool, ToolChoice, elicitation::ElicitSchema,
 };
 
 use super::AskError;
@@ -19,7 +20,9 @@ pub trait Form: DeserializeOwned + JsonSchema {
     fn ask(message: impl Into<String>) -> Elicitation<Self> {
         Elicitation {
             kind: form_schema::<Self>().map(|schema| ElicitFormParams::new(message, schema).into()),
-            read: |content| serde_json::from_value(Value::Object(content)).map_err(|error| error.to_string()),
+            read: |content| {
+                serde_json::from_value(Value::Object(content)).map_err(|error| error.to_string())
+            },
         }
     }
 }
@@ -36,7 +39,10 @@ pub struct Elicitation<T> {
 impl Elicitation<Map<String, Value>> {
     /// Asks the user to fill in a form that is described by hand.
     pub fn form(message: impl Into<String>, schema: ElicitSchema) -> Self {
-        Self { kind: Ok(ElicitFormParams::new(message, schema).into()), read: Ok }
+        Self {
+            kind: Ok(ElicitFormParams::new(message, schema).into()),
+            read: Ok,
+        }
     }
 }
 
@@ -46,7 +52,10 @@ impl Elicitation<()> {
     /// That the user accepts means only that they went there. Ask your own records whether they finished.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         let params = ElicitUrlParams::new(message, url).elicitation_id(elicitation_id());
-        Self { kind: Ok(params.into()), read: |_| Ok(()) }
+        Self {
+            kind: Ok(params.into()),
+            read: |_| Ok(()),
+        }
     }
 }
 
@@ -67,14 +76,25 @@ impl<T> Elicitation<T> {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "used once, by the function that asks")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "used once, by the function that asks"
+    )]
     pub(super) fn into_parts(
         self,
-    ) -> Result<(ElicitParams, impl FnOnce(ElicitResult) -> Result<Elicited<T>, String>), AskError> {
+    ) -> Result<
+        (
+            ElicitParams,
+            impl FnOnce(ElicitResult) -> Result<Elicited<T>, String>,
+        ),
+        AskError,
+    > {
         let params = self.kind.map_err(|reason| AskError::Unaskable { reason })?;
         let read = self.read;
         let read = move |result: ElicitResult| match result.action {
-            ElicitAction::Accept => read(result.content.unwrap_or_default()).map(Elicited::Accepted),
+            ElicitAction::Accept => {
+                read(result.content.unwrap_or_default()).map(Elicited::Accepted)
+            }
             ElicitAction::Decline => Ok(Elicited::Declined),
             ElicitAction::Cancel => Ok(Elicited::Cancelled),
         };
@@ -113,12 +133,16 @@ impl Sampling {
     /// Asks with one user message, for at most 1,000 tokens.
     pub fn text(prompt: impl Into<String>) -> Self {
         let message = SamplingMessage::user(prompt.into());
-        Self { params: CreateMessageParams::new([message], 1_000) }
+        Self {
+            params: CreateMessageParams::new([message], 1_000),
+        }
     }
 
     /// Asks with a conversation.
     pub fn messages(messages: impl Into<Vec<SamplingMessage>>, max_tokens: u64) -> Self {
-        Self { params: CreateMessageParams::new(messages, max_tokens) }
+        Self {
+            params: CreateMessageParams::new(messages, max_tokens),
+        }
     }
 
     /// Limits the length of the answer.
@@ -177,29 +201,43 @@ impl Sampling {
 
 /// The restricted schema of a form, from a Rust type.
 fn form_schema<T: JsonSchema>() -> Result<ElicitSchema, String> {
-    let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| settings.inline_subschemas = true);
+    let settings = SchemaSettings::draft2020_12()
+        .for_deserialize()
+        .with(|settings| settings.inline_subschemas = true);
     let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(simplify);
     }
-    serde_json::from_value(schema).map_err(|error| format!("{} is no flat form: {error}", T::schema_name()))
+    serde_json::from_value(schema)
+        .map_err(|error| format!("{} is no flat form: {error}", T::schema_name()))
 }
 
 /// Takes out what Rust types say and forms cannot: null for optional fields, widths of numbers.
 fn simplify(property: &mut Value) {
-    if let Some(some) = property.get_mut("anyOf").and_then(Value::as_array_mut).and_then(|either| {
-        let at = either.iter().position(|one| one.get("type") != Some(&Value::from("null")))?;
-        Some(either.swap_remove(at))
-    }) {
+    if let Some(some) = property
+        .get_mut("anyOf")
+        .and_then(Value::as_array_mut)
+        .and_then(|either| {
+            let at = either
+                .iter()
+                .position(|one| one.get("type") != Some(&Value::from("null")))?;
+            Some(either.swap_remove(at))
+        })
+    {
         let description = property.get("description").cloned();
         *property = some;
         if let (Some(description), Some(members)) = (description, property.as_object_mut()) {
             members.insert("description".into(), description);
         }
     }
-    let Some(members) = property.as_object_mut() else { return };
+    let Some(members) = property.as_object_mut() else {
+        return;
+    };
     if let Some(Value::Array(types)) = members.get("type") {
-        let some = types.iter().find(|one| *one != &Value::from("null")).cloned();
+        let some = types
+            .iter()
+            .find(|one| *one != &Value::from("null"))
+            .cloned();
         members.insert("type".into(), some.unwrap_or(Value::Null));
     }
     if members.get("type") != Some(&Value::from("string")) {

@@ -9,20 +9,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use sha2::{Digest, Sha256};
-use turnbuckle_protocol::{
-    Principal, RpcError,
-    jsonrpc::Params,
-};
+use turnbuckle_protocol::{Principal, RpcError, jsonrpc::Params};
 use turnbuckle_store::JournalId;
 
 use super::journal::{Entry, Journal, digest};
-use crate::{
-    Server,
-    context::Call,
-    exchange::Run,
-    incident,
-    reply::Reply,
-};
+use crate::{Server, context::Call, exchange::Run, incident, reply::Reply};
 
 /// State above this size stays with the server, and only its name travels.
 const LARGEST_TRAVELLING: usize = 64 * 1024;
@@ -80,10 +71,16 @@ impl Rounds {
                 .map_err(|_| RpcError::invalid_params("`inputResponses` must be an object"))?,
             None => HashMap::new(),
         };
-        let mut rounds = Self { state: Mutex::new(State::new(&subject, responses)), subject };
+        let rounds = Self {
+            state: Mutex::new(State::new(&subject, responses)),
+            subject,
+        };
         let mut stored = None;
         if let Some(sealed) = params.string("requestState")? {
-            let opened = server.keys().open(&sealed, &rounds.purpose(principal)).map_err(|_| foreign())?;
+            let opened = server
+                .keys()
+                .open(&sealed, &rounds.purpose(principal))
+                .map_err(|_| foreign())?;
             match serde_json::from_slice(&opened).map_err(|_| foreign())? {
                 Travelling::Whole(journal) => rounds.resume(journal)?,
                 Travelling::Stored(id) => stored = Some(id.parse().map_err(|_| foreign())?),
@@ -93,20 +90,21 @@ impl Rounds {
     }
 
     /// Fetches a journal that did not travel.
-    pub(crate) async fn fetch(&mut self, server: &Server, id: &JournalId) -> Result<(), RpcError> {
+    pub(crate) async fn fetch(&self, server: &Server, id: &JournalId) -> Result<(), RpcError> {
         let bytes = server.store_ref().journals.get(id).await;
-        let bytes = bytes.map_err(|error| incident::internal(&incident::report("reading a journal", &error)))?;
+        let bytes = bytes
+            .map_err(|error| incident::internal(&incident::report("reading a journal", &error)))?;
         let bytes = bytes.ok_or_else(expired)?;
         let journal = serde_json::from_slice(&bytes).map_err(|_| foreign())?;
         self.resume(journal)
     }
 
-    fn resume(&mut self, journal: Journal) -> Result<(), RpcError> {
+    fn resume(&self, journal: Journal) -> Result<(), RpcError> {
         if journal.is_expired() {
             return Err(expired());
         }
         if journal.is_of(self.subject.fingerprint) {
-            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.lock();
             state.ahead = journal.entries.keys().cloned().collect();
             state.journal = journal;
         }
@@ -129,16 +127,28 @@ impl Rounds {
                 return None;
             }
             // A sealed answer is final; what the client sends under its key later is ignored.
-            Some(Entry { answer: Some(answer), .. }) => return Some(answer.get().to_owned()),
+            Some(Entry {
+                answer: Some(answer),
+                ..
+            }) => return Some(answer.get().to_owned()),
             _ => {}
         }
         let answer = state.responses.get(key).cloned();
         let given = answer.as_ref().map(|answer| answer.get().to_owned());
-        state.journal.entries.insert(key.to_owned(), Entry { digest, answer });
+        state
+            .journal
+            .entries
+            .insert(key.to_owned(), Entry { digest, answer });
         if given.is_none() && !state.open.iter().any(|open| open.key == key) {
-            let params = String::from_utf8(params).ok().and_then(|json| RawValue::from_string(json).ok());
+            let params = String::from_utf8(params)
+                .ok()
+                .and_then(|json| RawValue::from_string(json).ok());
             let params = params.expect("parameters were just written as JSON");
-            state.open.push(Open { key: key.to_owned(), method, params });
+            state.open.push(Open {
+                key: key.to_owned(),
+                method,
+                params,
+            });
         }
         given
     }
@@ -147,19 +157,27 @@ impl Rounds {
     pub(super) fn remembered(&self, key: &str) -> Option<String> {
         let mut state = self.lock();
         state.ahead.remove(key);
-        let entry = state.journal.entries.get(key).filter(|entry| entry.digest == EFFECT)?;
+        let entry = state
+            .journal
+            .entries
+            .get(key)
+            .filter(|entry| entry.digest == EFFECT)?;
         entry.answer.as_ref().map(|answer| answer.get().to_owned())
     }
 
     /// Remembers what an effect gave.
     pub(super) fn remember(&self, key: &str, outcome: Box<RawValue>) {
-        let entry = Entry { digest: EFFECT, answer: Some(outcome) };
+        let entry = Entry {
+            digest: EFFECT,
+            answer: Some(outcome),
+        };
         self.lock().journal.entries.insert(key.to_owned(), entry);
     }
 
     /// Ends the round with an error: the client's answer does not fit the question.
     pub(super) fn fail_with_bad_answer(&self, key: &str, reason: &str) {
-        let error = RpcError::invalid_params(format!("the answer to `{key}` does not fit: {reason}"));
+        let error =
+            RpcError::invalid_params(format!("the answer to `{key}` does not fit: {reason}"));
         self.lock().failure.get_or_insert(error);
     }
 
@@ -189,14 +207,23 @@ impl Rounds {
         let reply = Reply::new(call);
         let bytes = to_json(&journal);
         if bytes.len() <= LARGEST_TRAVELLING {
-            let sealed = call.server.keys().seal(&to_json(&Travelling::Whole(journal)), &purpose);
+            let sealed = call
+                .server
+                .keys()
+                .seal(&to_json(&Travelling::Whole(journal)), &purpose);
             return Run::Ready(Ok(reply.input_required(&questions(open), &sealed)));
         }
         let (server, questions) = (call.server.clone(), questions(open));
         Run::Handler(Box::pin(async move {
-            let stored = server.store_ref().journals.put(Bytes::from(bytes), server.state_lifetime_limit()).await;
-            let id = stored.map_err(|error| incident::internal(&incident::report("storing a journal", &error)))?;
-            let travelling = Travelling::Stored(id.as_str().to_owned());
+            let stored = server
+                .store_ref()
+                .journals
+                .put(Bytes::from(bytes), server.state_lifetime_limit())
+                .await;
+            let id = stored.map_err(|error| {
+                incident::internal(&incident::report("storing a journal", &error))
+            })?;
+            let travelling = Travelling::Stored(id.to_string());
             let sealed = server.keys().seal(&to_json(&travelling), &purpose);
             Ok(reply.input_required(&questions, &sealed))
         }))
@@ -250,7 +277,10 @@ fn questions(open: &[Open]) -> Vec<u8> {
         }
         out.extend_from_slice(&to_json(&open.key));
         out.push(b':');
-        out.extend_from_slice(&to_json(&Question { method: open.method, params: &open.params }));
+        out.extend_from_slice(&to_json(&Question {
+            method: open.method,
+            params: &open.params,
+        }));
     }
     out.push(b'}');
     out
@@ -272,7 +302,9 @@ fn to_json(value: &impl Serialize) -> Vec<u8> {
 }
 
 fn foreign() -> RpcError {
-    RpcError::invalid_params("`requestState` is not what this server gave out for this call; call again without it")
+    RpcError::invalid_params(
+        "`requestState` is not what this server gave out for this call; call again without it",
+    )
 }
 
 fn expired() -> RpcError {

@@ -31,7 +31,9 @@ impl Keys {
 
     /// Keys made of secrets that several processes share. The first seals.
     pub(crate) fn new(secrets: &[Vec<u8>]) -> Self {
-        Self { keys: secrets.iter().map(|secret| derive(secret)).collect() }
+        Self {
+            keys: secrets.iter().map(|secret| derive(secret)).collect(),
+        }
     }
 
     /// Seals `plain` for `purpose`: only who names the same purpose can open it.
@@ -40,7 +42,13 @@ impl Keys {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
         let sealed = cipher
-            .encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad: purpose })
+            .encrypt(
+                XNonce::from_slice(&nonce),
+                Payload {
+                    msg: plain,
+                    aad: purpose,
+                },
+            )
             .expect("the cipher takes any message that fits into memory");
         BASE64_URL_SAFE_NO_PAD.encode([id.as_slice(), &nonce, &sealed].concat())
     }
@@ -50,14 +58,30 @@ impl Keys {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| Unsealed)?;
         let (id, rest) = bytes.split_at_checked(KEY_ID).ok_or(Unsealed)?;
         let (nonce, sealed) = rest.split_at_checked(NONCE).ok_or(Unsealed)?;
-        let (_, cipher) = self.keys.iter().find(|(known, _)| known == id).ok_or(Unsealed)?;
-        cipher.decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad: purpose }).map_err(|_| Unsealed)
+        let (_, cipher) = self
+            .keys
+            .iter()
+            .find(|(known, _)| known == id)
+            .ok_or(Unsealed)?;
+        cipher
+            .decrypt(
+                XNonce::from_slice(nonce),
+                Payload {
+                    msg: sealed,
+                    aad: purpose,
+                },
+            )
+            .map_err(|_| Unsealed)
     }
 }
 
 fn derive(secret: &[u8]) -> ([u8; KEY_ID], XChaCha20Poly1305) {
-    let key = Sha256::new_with_prefix(b"turnbuckle sealing key\0").chain_update(secret).finalize();
-    let digest = Sha256::new_with_prefix(b"turnbuckle key id\0").chain_update(key).finalize();
+    let key = Sha256::new_with_prefix(b"turnbuckle sealing key\0")
+        .chain_update(secret)
+        .finalize();
+    let digest = Sha256::new_with_prefix(b"turnbuckle key id\0")
+        .chain_update(key)
+        .finalize();
     let mut id = [0; KEY_ID];
     id.copy_from_slice(&digest[..KEY_ID]);
     (id, XChaCha20Poly1305::new(&key))
@@ -109,6 +133,9 @@ mod tests {
 
         assert_eq!(rotated.open(&text, b""), Ok(b"state".to_vec()));
         assert_eq!(later.open(&text, b""), Err(Unsealed));
-        assert_eq!(later.open(&rotated.seal(b"state", b""), b""), Ok(b"state".to_vec()));
+        assert_eq!(
+            later.open(&rotated.seal(b"state", b""), b""),
+            Ok(b"state".to_vec())
+        );
     }
 }

@@ -55,11 +55,24 @@ impl Live {
         let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed) + 1);
         let (answer, mut answered) = oneshot::channel();
         let begun = Instant::now();
-        lock(&self.questions).insert(id.clone(), Question { answer, last_heard: begun });
-        let mut open = OpenQuestion { live: self, outbox, id, settled: false };
+        lock(&self.questions).insert(
+            id.clone(),
+            Question {
+                answer,
+                last_heard: begun,
+            },
+        );
+        let mut open = OpenQuestion {
+            live: self,
+            outbox,
+            id,
+            settled: false,
+        };
         outbox.push(request(&open.id, method, params).into());
         loop {
-            let heard = lock(&self.questions).get(&open.id).map_or(begun, |question| question.last_heard);
+            let heard = lock(&self.questions)
+                .get(&open.id)
+                .map_or(begun, |question| question.last_heard);
             let deadline = (heard + patience.silent).min(begun + patience.total);
             tokio::select! {
                 answer = &mut answered => {
@@ -111,12 +124,19 @@ impl Live {
             return Err(in_use(&call.id));
         }
         running.insert(call.id.clone(), call.clone());
-        Ok(Running { live: self.clone(), call: call.clone() })
+        Ok(Running {
+            live: self.clone(),
+            call: call.clone(),
+        })
     }
 
     /// Refuses an id that is in use by a running call.
     pub(crate) fn check(&self, id: &RequestId) -> Result<(), RpcError> {
-        if lock(&self.running).contains_key(id) { Err(in_use(id)) } else { Ok(()) }
+        if lock(&self.running).contains_key(id) {
+            Err(in_use(id))
+        } else {
+            Ok(())
+        }
     }
 
     /// Cancels a running call. One that is unknown or finished is ignored.
@@ -174,8 +194,10 @@ impl Drop for OpenQuestion<'_> {
         lock(&self.live.questions).remove(&self.id);
         if !self.settled {
             let mut message = Vec::new();
-            let params = json!({ "requestId": self.id, "reason": "the answer is no longer needed" });
-            if jsonrpc::write_notification(&mut message, "notifications/cancelled", &params).is_ok() {
+            let params =
+                json!({ "requestId": self.id, "reason": "the answer is no longer needed" });
+            if jsonrpc::write_notification(&mut message, "notifications/cancelled", &params).is_ok()
+            {
                 self.outbox.push(message.into());
             }
         }
@@ -202,7 +224,9 @@ fn request(id: &RequestId, method: &str, params: &[u8]) -> Vec<u8> {
 }
 
 fn in_use(id: &RequestId) -> RpcError {
-    RpcError::invalid_request(format!("id {id} is in use by a request that is still running"))
+    RpcError::invalid_request(format!(
+        "id {id} is in use by a request that is still running"
+    ))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

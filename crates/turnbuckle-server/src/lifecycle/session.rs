@@ -8,7 +8,10 @@ use turnbuckle_protocol::{
     jsonrpc::{Notification, Request},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
-    types::{CancelledParams, InitializeParams, InitializeResult, LogLevel, ProgressParams, SetLevelParams, SubscribeParams},
+    types::{
+        CancelledParams, InitializeParams, InitializeResult, LogLevel, ProgressParams,
+        SetLevelParams, SubscribeParams,
+    },
 };
 use turnbuckle_store::{Change, ClientProfile, SessionChange, SessionRecord};
 
@@ -33,12 +36,19 @@ pub(crate) fn initialize(
 ) -> Result<(SessionRecord, Exchange), RpcError> {
     let params = request.params.parse::<InitializeParams>()?;
     let revision = negotiate(&params.protocol_version);
-    let client = ClientProfile { info: Some(params.client_info), capabilities: params.capabilities };
+    let client = ClientProfile {
+        info: Some(params.client_info),
+        capabilities: params.capabilities,
+    };
     let principal = arrival.principal.as_deref().cloned();
     let record = SessionRecord::new(principal, revision, Arc::new(client));
     let caller = caller(&record, None, Arc::default(), arrival);
     let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
-    let mut result = InitializeResult::new(revision, server.capabilities(), server.info().clone());
+    let mut result = InitializeResult::new(
+        revision.as_str(),
+        server.capabilities(),
+        server.info().clone(),
+    );
     result.instructions = server.instructions_text().map(str::to_owned);
     let outcome = Ok(Reply::new(&call).object(&mut result, None));
     Ok((record, Exchange::new(call, Run::Ready(outcome))))
@@ -58,11 +68,15 @@ pub(crate) fn rules(record: &SessionRecord) -> &'static Rules {
 }
 
 /// The rules for a peer whose session, if any, is not known: as a version header says, else as its absence means.
-pub(crate) fn rules_without_session(version_header: Option<&str>) -> Result<&'static Rules, RpcError> {
+pub(crate) fn rules_without_session(
+    version_header: Option<&str>,
+) -> Result<&'static Rules, RpcError> {
     match version_header.map(str::parse) {
         None => Ok(Rules::of(Revision::V2025_03_26)),
         Some(Ok(revision)) if revision <= Revision::LATEST_LEGACY => Ok(Rules::of(revision)),
-        Some(_) => Err(super::stateless::unsupported(version_header.unwrap_or_default())),
+        Some(_) => Err(super::stateless::unsupported(
+            version_header.unwrap_or_default(),
+        )),
     }
 }
 
@@ -80,13 +94,10 @@ pub(crate) fn begin(
     record: &SessionRecord,
     live: Arc<Live>,
     request: &Request<'_>,
+    meta: RequestMeta<'_>,
     arrival: Arrival,
 ) -> Begun {
-    let token = match progress_token(request) {
-        Ok(token) => token,
-        Err(error) => return Begun::Exchange(refuse(server, record, live, request, arrival, error)),
-    };
-    let caller = caller(record, token, live, arrival);
+    let caller = caller(record, meta.progress_token, live, arrival);
     if let Some(begun) = own(server, request, &caller) {
         let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
         return match begun {
@@ -96,7 +107,11 @@ pub(crate) fn begin(
         };
     }
     if server.is_lenient() && request.method == "completions/complete" {
-        let renamed = Request { id: request.id.clone(), method: "completion/complete".into(), params: request.params.clone() };
+        let renamed = Request {
+            id: request.id.clone(),
+            method: "completion/complete".into(),
+            params: request.params.clone(),
+        };
         return Begun::Exchange(crate::dispatch::begin(server, &renamed, caller, None));
     }
     if !is_known(&request.method, record.revision) {
@@ -122,15 +137,26 @@ pub(crate) fn refuse(
 }
 
 /// The methods that exist only in sessions.
-fn own(server: &Server, request: &Request<'_>, caller: &Caller) -> Option<Result<Option<SessionChange>, RpcError>> {
+fn own(
+    server: &Server,
+    request: &Request<'_>,
+    caller: &Caller,
+) -> Option<Result<Option<SessionChange>, RpcError>> {
     let resources = || {
         let offered = server.catalog().has_resources();
-        if offered { Ok(()) } else { Err(RpcError::method_not_found(&request.method)) }
+        if offered {
+            Ok(())
+        } else {
+            Err(RpcError::method_not_found(&request.method))
+        }
     };
     Some(match &*request.method {
         "ping" => Ok(None),
         "shutdown" if server.is_lenient() => Ok(None),
-        "logging/setLevel" => request.params.parse::<SetLevelParams>().map(|params| Some(SessionChange::LogLevel(params.level))),
+        "logging/setLevel" => request
+            .params
+            .parse::<SetLevelParams>()
+            .map(|params| Some(SessionChange::LogLevel(params.level))),
         "resources/subscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
             match server.catalog().find_resource(&uri) {
@@ -147,7 +173,10 @@ fn own(server: &Server, request: &Request<'_>, caller: &Caller) -> Option<Result
 }
 
 /// Takes a notification; returns what the session has to remember.
-pub(crate) fn notify(notification: &Notification<'_>, live: Option<&Live>) -> Option<SessionChange> {
+pub(crate) fn notify(
+    notification: &Notification<'_>,
+    live: Option<&Live>,
+) -> Option<SessionChange> {
     match &*notification.method {
         // Early clients left the prefix out.
         "notifications/initialized" | "initialized" => return Some(SessionChange::Initialized),
@@ -160,7 +189,8 @@ pub(crate) fn notify(notification: &Notification<'_>, live: Option<&Live>) -> Op
             }
         }
         "notifications/progress" => {
-            if let (Some(live), Ok(params)) = (live, notification.params.parse::<ProgressParams>()) {
+            if let (Some(live), Ok(params)) = (live, notification.params.parse::<ProgressParams>())
+            {
                 live.progressed(&params.progress_token);
             }
         }
@@ -177,25 +207,52 @@ pub(crate) fn notice(record: &SessionRecord, live: &Live, change: &Change) -> Op
     }
     let notice = Notice::of(change)?;
     match notice.uri {
-        Some(uri) if !record.subscriptions.iter().any(|watched| covers(watched, uri)) => None,
+        Some(uri)
+            if !record
+                .subscriptions
+                .iter()
+                .any(|watched| covers(watched, uri)) =>
+        {
+            None
+        }
         _ => Some(notice.message()),
     }
 }
 
 /// Everything that a session that missed changes has to be told.
 pub(crate) fn all_changes(record: &SessionRecord) -> Vec<Change> {
-    let updates = record.subscriptions.iter().map(|uri| Change::ResourceUpdated { uri: uri.as_str().into() });
-    [Change::ToolsChanged, Change::PromptsChanged, Change::ResourcesChanged].into_iter().chain(updates).collect()
+    let updates = record
+        .subscriptions
+        .iter()
+        .map(|uri| Change::ResourceUpdated {
+            uri: uri.as_str().into(),
+        });
+    [
+        Change::ToolsChanged,
+        Change::PromptsChanged,
+        Change::ResourcesChanged,
+    ]
+    .into_iter()
+    .chain(updates)
+    .collect()
 }
 
 fn is_known(method: &str, revision: Revision) -> bool {
     Method::named(method).is_some_and(|method| {
         method.kind == Kind::Request
-            && matches!(method.direction(revision), Some(Direction::ToServer | Direction::Both))
+            && matches!(
+                method.direction(revision),
+                Some(Direction::ToServer | Direction::Both)
+            )
     })
 }
 
-fn caller(record: &SessionRecord, progress_token: Option<RequestId>, live: Arc<Live>, arrival: Arrival) -> Caller {
+fn caller(
+    record: &SessionRecord,
+    progress_token: Option<RequestId>,
+    live: Arc<Live>,
+    arrival: Arrival,
+) -> Caller {
     Caller {
         rules: rules(record),
         client: record.client.clone(),
@@ -206,12 +263,6 @@ fn caller(record: &SessionRecord, progress_token: Option<RequestId>, live: Arc<L
         live: Some(live),
         says_goodbye: false,
     }
-}
-
-fn progress_token(request: &Request<'_>) -> Result<Option<RequestId>, RpcError> {
-    let Some(meta) = request.params.meta() else { return Ok(None) };
-    let meta = RequestMeta::read(meta).map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
-    meta.progress_token.map(|raw| super::token(raw.get())).transpose()
 }
 
 fn empty(call: Arc<Call>) -> Exchange {

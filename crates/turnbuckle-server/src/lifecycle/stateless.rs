@@ -35,18 +35,20 @@ impl Refusal {
     }
 }
 
-/// Says whether a request names its own protocol version, which decides how it is judged.
-pub(crate) fn speaks_for_itself(request: &Request<'_>) -> bool {
-    // A look at the bytes is enough for the common case; the key may also be spelled with escapes.
-    request.params.meta().is_some_and(|meta| meta.contains("protocolVersion") || meta.contains('\\'))
-        && read_meta(request).is_ok_and(|meta| meta.protocol_version.is_some())
-}
-
 /// Checks a request in the order that decisions row 11 fixes, and returns who sent it.
-pub(crate) fn admit(request: &Request<'_>, mirror: Option<&dyn Mirror>, arrival: Arrival) -> Result<Caller, Refusal> {
-    let meta = read_meta(request).map_err(Refusal::bad_request)?;
-    let version = meta.protocol_version.as_deref().ok_or_else(|| missing("protocolVersion"))?;
-    let capabilities = meta.client_capabilities.ok_or_else(|| missing("clientCapabilities"))?;
+pub(crate) fn admit(
+    request: &Request<'_>,
+    meta: RequestMeta<'_>,
+    mirror: Option<&dyn Mirror>,
+    arrival: Arrival,
+) -> Result<Caller, Refusal> {
+    let version = meta
+        .protocol_version
+        .as_deref()
+        .ok_or_else(|| missing("protocolVersion"))?;
+    let capabilities = meta
+        .client_capabilities
+        .ok_or_else(|| missing("clientCapabilities"))?;
     if let Some(mirror) = mirror {
         same_version(mirror, version).map_err(Refusal::bad_request)?;
     }
@@ -59,12 +61,23 @@ pub(crate) fn admit(request: &Request<'_>, mirror: Option<&dyn Mirror>, arrival:
         same_name(mirror, request, method).map_err(Refusal::bad_request)?;
     }
     if !method.is_some_and(is_request_to_server) {
-        return Err(Refusal { error: RpcError::method_not_found(&request.method), status: 404 });
+        return Err(Refusal {
+            error: RpcError::method_not_found(&request.method),
+            status: 404,
+        });
     }
-    let log_level = meta.log_level.as_deref().map(log_level).transpose().map_err(Refusal::bad_request)?;
-    let progress_token = meta.progress_token.map(|raw| super::token(raw.get())).transpose().map_err(Refusal::bad_request)?;
+    let log_level = meta
+        .log_level
+        .as_deref()
+        .map(log_level)
+        .transpose()
+        .map_err(Refusal::bad_request)?;
     let client = ClientProfile {
-        info: meta.client_info.map(|raw| client_info(raw.get())).transpose().map_err(Refusal::bad_request)?,
+        info: meta
+            .client_info
+            .map(|raw| client_info(raw.get()))
+            .transpose()
+            .map_err(Refusal::bad_request)?,
         capabilities: client_capabilities(capabilities.get()).map_err(Refusal::bad_request)?,
     };
     Ok(Caller {
@@ -72,7 +85,7 @@ pub(crate) fn admit(request: &Request<'_>, mirror: Option<&dyn Mirror>, arrival:
         client: Arc::new(client),
         principal: arrival.principal,
         extensions: arrival.extensions,
-        progress_token,
+        progress_token: meta.progress_token,
         log_level,
         live: None,
         says_goodbye: arrival.says_goodbye,
@@ -81,19 +94,18 @@ pub(crate) fn admit(request: &Request<'_>, mirror: Option<&dyn Mirror>, arrival:
 
 /// The error for a version that this server does not speak.
 pub(crate) fn unsupported(version: &str) -> RpcError {
-    let supported: Vec<_> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+    let supported: Vec<_> = Revision::ALL
+        .iter()
+        .map(|revision| revision.as_str())
+        .collect();
     RpcError::new(
         code::UNSUPPORTED_VERSION,
-        format!("protocol version {version:?} is not supported; this server speaks {}", supported.join(", ")),
+        format!(
+            "protocol version {version:?} is not supported; this server speaks {}",
+            supported.join(", ")
+        ),
     )
     .with_data(json!({ "supported": supported, "requested": version }))
-}
-
-fn read_meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
-    match request.params.meta() {
-        Some(raw) => RequestMeta::read(raw).map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}"))),
-        None => Ok(RequestMeta::default()),
-    }
 }
 
 fn missing(key: &str) -> Refusal {
@@ -108,31 +120,54 @@ fn missing(key: &str) -> Refusal {
 fn same_version(mirror: &dyn Mirror, version: &str) -> Result<(), RpcError> {
     match mirror.header("mcp-protocol-version")? {
         Some(header) if header == version => Ok(()),
-        Some(header) => Err(mismatch(format!("`MCP-Protocol-Version` says {header:?}, `_meta` says {version:?}"))),
-        None => Err(mismatch(format!("`MCP-Protocol-Version: {version}` is missing"))),
+        Some(header) => Err(mismatch(format!(
+            "`MCP-Protocol-Version` says {header:?}, `_meta` says {version:?}"
+        ))),
+        None => Err(mismatch(format!(
+            "`MCP-Protocol-Version: {version}` is missing"
+        ))),
     }
 }
 
 fn same_method(mirror: &dyn Mirror, request: &Request<'_>) -> Result<(), RpcError> {
     match mirror.header("mcp-method")? {
         Some(header) if header == request.method => Ok(()),
-        Some(header) => Err(mismatch(format!("`Mcp-Method` says {header:?}, the body {:?}", request.method))),
-        None => Err(mismatch(format!("`Mcp-Method: {}` is missing", request.method))),
+        Some(header) => Err(mismatch(format!(
+            "`Mcp-Method` says {header:?}, the body {:?}",
+            request.method
+        ))),
+        None => Err(mismatch(format!(
+            "`Mcp-Method: {}` is missing",
+            request.method
+        ))),
     }
 }
 
-fn same_name(mirror: &dyn Mirror, request: &Request<'_>, method: Option<&Method>) -> Result<(), RpcError> {
-    let Some(member) = method.and_then(|method| method.name_member) else { return Ok(()) };
-    // A missing or ill-typed member is judged with the other parameters.
-    let Ok(Some(name)) = request.params.string(member) else { return Ok(()) };
-    let Some(header) = mirror.header("mcp-name")? else {
-        return Err(mismatch(format!("`Mcp-Name` is missing; it repeats `params.{member}`")));
+fn same_name(
+    mirror: &dyn Mirror,
+    request: &Request<'_>,
+    method: Option<&Method>,
+) -> Result<(), RpcError> {
+    let Some(member) = method.and_then(|method| method.name_member) else {
+        return Ok(());
     };
-    let decoded = headers::decode(header).map_err(|error| mismatch(format!("`Mcp-Name`: {error}")))?;
+    // A missing or ill-typed member is judged with the other parameters.
+    let Ok(Some(name)) = request.params.string(member) else {
+        return Ok(());
+    };
+    let Some(header) = mirror.header("mcp-name")? else {
+        return Err(mismatch(format!(
+            "`Mcp-Name` is missing; it repeats `params.{member}`"
+        )));
+    };
+    let decoded =
+        headers::decode(header).map_err(|error| mismatch(format!("`Mcp-Name`: {error}")))?;
     if decoded == name {
         Ok(())
     } else {
-        Err(mismatch(format!("`Mcp-Name` says {decoded:?}, `params.{member}` {name:?}")))
+        Err(mismatch(format!(
+            "`Mcp-Name` says {decoded:?}, `params.{member}` {name:?}"
+        )))
     }
 }
 
@@ -143,7 +178,8 @@ fn is_request_to_server(method: &Method) -> bool {
 /// Answers `server/discover`.
 pub(crate) fn discover(call: &Call) -> Vec<u8> {
     let server = &call.server;
-    let mut result = DiscoverResult::new(Revision::ALL, server.capabilities());
+    let mut result =
+        DiscoverResult::new(Revision::ALL.map(Revision::as_str), server.capabilities());
     result.instructions = server.instructions_text().map(str::to_owned);
     Reply::new(call).object(&mut result, Some(server.list_cache()))
 }
@@ -154,13 +190,17 @@ pub(crate) fn mismatch(message: String) -> RpcError {
 }
 
 fn log_level(level: &str) -> Result<LogLevel, RpcError> {
-    level.parse().map_err(|_| RpcError::invalid_params(format!("{level:?} is no log level")))
+    level
+        .parse()
+        .map_err(|_| RpcError::invalid_params(format!("{level:?} is no log level")))
 }
 
 fn client_info(raw: &str) -> Result<Implementation, RpcError> {
-    serde_json::from_str(raw).map_err(|error| RpcError::invalid_params(format!("`clientInfo`: {error}")))
+    serde_json::from_str(raw)
+        .map_err(|error| RpcError::invalid_params(format!("`clientInfo`: {error}")))
 }
 
 fn client_capabilities(raw: &str) -> Result<ClientCapabilities, RpcError> {
-    serde_json::from_str(raw).map_err(|error| RpcError::invalid_params(format!("`clientCapabilities`: {error}")))
+    serde_json::from_str(raw)
+        .map_err(|error| RpcError::invalid_params(format!("`clientCapabilities`: {error}")))
 }

@@ -31,7 +31,10 @@ pub struct ToolError {
 #[derive(Debug)]
 pub(crate) enum ToolErrorKind {
     /// The model reads the message; the cause is logged.
-    ForModel { message: Cow<'static, str>, cause: Option<Box<dyn Error + Send + Sync>> },
+    ForModel {
+        message: Cow<'static, str>,
+        cause: Option<Box<dyn Error + Send + Sync>>,
+    },
     /// Logged; the model gets an id.
     Internal(Box<dyn Error + Send + Sync>),
     /// The client does not offer what the tool asked it for.
@@ -43,17 +46,26 @@ pub(crate) enum ToolErrorKind {
 impl ToolError {
     /// An error whose message the model reads.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ToolErrorKind::ForModel { message: message.into(), cause: None } }
+        Self {
+            kind: ToolErrorKind::ForModel {
+                message: message.into(),
+                cause: None,
+            },
+        }
     }
 
     /// An error that only the log shows; the model gets its id.
     pub fn internal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind: ToolErrorKind::Internal(error.into()) }
+        Self {
+            kind: ToolErrorKind::Internal(error.into()),
+        }
     }
 
     /// A JSON-RPC error instead of a tool result, for a call that the protocol forbids. Models seldom see these.
     pub fn protocol(error: RpcError) -> Self {
-        Self { kind: ToolErrorKind::Protocol(error) }
+        Self {
+            kind: ToolErrorKind::Protocol(error),
+        }
     }
 
     /// Adds the cause, for the log only.
@@ -82,7 +94,9 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
         let error: Box<dyn Error + Send + Sync> = Box::new(error);
         match error.downcast::<AskError>() {
             Ok(ask) => ask.into_tool_error(),
-            Err(error) => Self { kind: ToolErrorKind::Internal(error) },
+            Err(error) => Self {
+                kind: ToolErrorKind::Internal(error),
+            },
         }
     }
 }

@@ -10,16 +10,24 @@ use super::{IntoOutput, Output, ToolError};
 use crate::{arguments, context::Context, exchange::BoxFuture, schema};
 
 /// A tool's function behind one pointer: raw JSON in, a future of the output back.
-pub(crate) trait Invoke: Send + Sync {
+pub trait Invoke: Send + Sync {
     /// Reads the arguments and makes the future; the error tells the model what is wrong with them.
-    fn invoke(&self, arguments: &str, cx: Context) -> Result<BoxFuture<Result<Output, ToolError>>, String>;
+    fn invoke(
+        &self,
+        arguments: &str,
+        cx: Context,
+    ) -> Result<BoxFuture<Result<Output, ToolError>>, String>;
 }
 
 impl<F> Invoke for F
 where
     F: Fn(&str, Context) -> Result<BoxFuture<Result<Output, ToolError>>, String> + Send + Sync,
 {
-    fn invoke(&self, arguments: &str, cx: Context) -> Result<BoxFuture<Result<Output, ToolError>>, String> {
+    fn invoke(
+        &self,
+        arguments: &str,
+        cx: Context,
+    ) -> Result<BoxFuture<Result<Output, ToolError>>, String> {
         self(arguments, cx)
     }
 }
@@ -78,7 +86,8 @@ where
 {
     Arc::new(move |arguments: &str, cx: Context| {
         let run = start(arguments::read(arguments)?, cx);
-        let future: BoxFuture<_> = Box::pin(async move { run.await.map_err(Into::into)?.into_output() });
+        let future: BoxFuture<_> =
+            Box::pin(async move { run.await.map_err(Into::into)?.into_output() });
         Ok(future)
     })
 }
@@ -139,7 +148,7 @@ macro_rules! shape {
             $($generic: DeserializeOwned + JsonSchema + Send + 'static,)?
             F: Fn($($input),*) -> Result<T, E> + Clone + Send + Sync + 'static,
             T: IntoOutput,
-            E: Into<ToolError>,
+            E: Into<ToolError> + 'static,
         {
             fn input_schema(&self) -> Map<String, Value> {
                 schema::of_input::<$read>()

@@ -120,7 +120,10 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for T {
     fn output_schema() -> Option<Map<String, Value>> {
         let schema = schema::of_output::<T>();
         // Text is content, not structure: a schema would make clients look for `structuredContent`.
-        let plain = matches!(schema.get("type").and_then(Value::as_str), Some("string" | "null"));
+        let plain = matches!(
+            schema.get("type").and_then(Value::as_str),
+            Some("string" | "null")
+        );
         (!plain).then_some(schema)
     }
 
