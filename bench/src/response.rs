@@ -54,13 +54,9 @@ pub fn answer<'a>(body: &'a [u8], content_type: &str) -> &'a str {
     if !content_type.starts_with("text/event-stream") {
         return body;
     }
-    let data = body
-        .lines()
-        .filter_map(|line| line.strip_prefix("data:"))
-        .map(str::trim_start);
-    data.filter(|data| !data.is_empty())
-        .next_back()
-        .unwrap_or_default()
+    let data = body.lines().filter_map(|line| line.strip_prefix("data:"));
+    let mut data = data.map(str::trim_start);
+    data.rfind(|data| !data.is_empty()).unwrap_or_default()
 }
 
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
