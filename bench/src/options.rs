@@ -56,7 +56,7 @@ impl Options {
     pub fn finish(self) -> Result<(), Failure> {
         match self.arguments.first() {
             None => Ok(()),
-            Some(argument) => Err(format!("unknown argument `{argument}`").into()),
+            Some(argument) => Err(format!("unknown argument `{argument}`, see --help").into()),
         }
     }
 }

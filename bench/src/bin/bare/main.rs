@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     match run(Options::from_process()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}\n\n{USAGE}");
+            eprintln!("error: {error}");
             ExitCode::from(2)
         }
     }
@@ -34,7 +34,7 @@ fn run(mut options: Options) -> Result<(), Failure> {
         "http" => runtime()?.block_on(http::serve(listen)),
         "slow" => runtime()?.block_on(slow::serve(listen)),
         "stdio" => stdio::serve(),
-        _ => Err("say `http`, `slow` or `stdio`".into()),
+        _ => Err(USAGE.into()),
     }
 }
 

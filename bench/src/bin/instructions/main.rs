@@ -13,7 +13,10 @@ mod report;
 mod scenario;
 mod wire;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use turnbuckle_bench::{Failure, options::Options, process::beside_this_program};
 
@@ -37,7 +40,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error}\n\n{USAGE}");
+            eprintln!("error: {error}");
             ExitCode::from(2)
         }
     }
@@ -45,6 +48,10 @@ fn main() -> ExitCode {
 
 /// Returns whether the answer is yes: every budget is kept, or nobody asked.
 fn run(mut options: Options) -> Result<bool, Failure> {
+    if options.switch("--help") {
+        println!("{USAGE}");
+        return Ok(true);
+    }
     let (json, check) = (options.switch("--json"), options.switch("--check"));
     let only = options.value::<String>("--only")?.unwrap_or_default();
     let calls = options.value("--calls")?;
@@ -74,7 +81,7 @@ fn run(mut options: Options) -> Result<bool, Failure> {
         eprintln!("{} …", scenario.name);
         report
             .rows
-            .push(row(&callgrind, scenario, calls, &bare, product.as_ref())?);
+            .push(row(&callgrind, scenario, calls, &bare, product.as_deref())?);
     }
     println!("{}", if json { report.json() } else { report.table() });
     Ok(!check || report.within_budget())
@@ -84,8 +91,8 @@ fn row(
     callgrind: &Callgrind,
     scenario: &'static Scenario,
     calls: Option<u64>,
-    bare: &PathBuf,
-    product: Option<&PathBuf>,
+    bare: &Path,
+    product: Option<&Path>,
 ) -> Result<Row, Failure> {
     let calls = calls.unwrap_or(scenario.calls);
     let limit = callgrind.per_call(scenario, calls, Server::Bare, bare)?;

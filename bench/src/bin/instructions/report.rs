@@ -127,3 +127,43 @@ impl Row {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::SCENARIOS;
+
+    fn cost(instructions: f64, answer: &str) -> Cost {
+        Cost {
+            instructions,
+            allocations: 1.0,
+            writes: 1.0,
+            answer: answer.to_owned(),
+        }
+    }
+
+    fn report(scenario: usize, product: Option<Cost>) -> Report {
+        let scenario = &SCENARIOS[scenario];
+        Report {
+            rows: vec![Row {
+                scenario,
+                limit: cost(100.0, "a"),
+                product,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_budget_is_exceeded_only_above_it_and_only_where_it_is_judged() {
+        assert!(report(0, Some(cost(130.0, "a"))).within_budget());
+        assert!(!report(0, Some(cost(131.0, "a"))).within_budget());
+        assert!(report(2, Some(cost(300.0, "a"))).within_budget());
+        assert!(report(0, None).within_budget());
+    }
+
+    #[test]
+    fn the_table_shows_answers_that_differ() {
+        assert!(!report(0, Some(cost(100.0, "a"))).table().contains("differ"));
+        assert!(report(0, Some(cost(100.0, "b"))).table().contains("differ"));
+    }
+}

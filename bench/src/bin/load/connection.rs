@@ -115,7 +115,7 @@ impl Call<'_> {
 
 /// Returns the text of an answer, if the answer has this id and says it succeeded.
 pub(crate) fn text_of(answer: &str, id: u64) -> Result<String, Failure> {
-    let value: serde_json::Value = serde_json::from_str(answer)?;
+    let value: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
     let result = &value["result"];
     let text = result["content"][0]["text"].as_str();
     match text {

@@ -29,35 +29,44 @@ use crate::{
 };
 
 fn main() -> ExitCode {
-    let outcome = Plan::from_options(Options::from_process()).and_then(|plan| {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()?;
-        let report = runtime.block_on(run(&plan))?;
-        println!(
-            "{}",
-            if plan.json {
-                report.json()
-            } else {
-                report.table()
-            }
-        );
-        Ok(report)
-    });
-    match outcome {
+    let mut options = Options::from_process();
+    if options.switch("--help") {
+        println!("{}", plan::USAGE);
+        return ExitCode::SUCCESS;
+    }
+    match Plan::from_options(options).and_then(|plan| measure(&plan)) {
         Ok(report) if report.faults.is_empty() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error}\n\n{}", plan::USAGE);
+            eprintln!("error: {error}");
             ExitCode::from(2)
         }
     }
 }
 
-/// Goes through the phases; each adds its figures and its faults to the report.
-async fn run(plan: &Plan) -> Result<Report, Failure> {
-    let mut report = Report::new(plan);
+fn measure(plan: &Plan) -> Result<Report, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let server = ServerProcess::start(&mut plan.command())?;
+    let mut report = Report::new(plan);
+    // From here on the server has been asked, and whatever fails is its answer.
+    if let Err(error) = runtime.block_on(run(plan, &server, &mut report)) {
+        report.fault(error.to_string());
+    }
+    println!(
+        "{}",
+        if plan.json {
+            report.json()
+        } else {
+            report.table()
+        }
+    );
+    Ok(report)
+}
+
+/// Goes through the phases; each adds its figures and its faults to the report.
+async fn run(plan: &Plan, server: &ServerProcess, report: &mut Report) -> Result<(), Failure> {
     let address = server.address();
     probe::echo(address, 100).await?;
     let before = server.memory()?;
@@ -83,22 +92,22 @@ async fn run(plan: &Plan) -> Result<Report, Failure> {
     let held = Held::open(address, plan, sessions.clone());
     held.all_sent().await?;
     report.figure("seconds to open the calls", started.elapsed().as_secs_f64());
-    probe::wait_until_held(address, plan.calls, &held, &mut report).await?;
+    probe::wait_until_held(address, plan.calls, &held, report).await?;
     let full = server.memory()?;
     report.figure("bytes per held call", bytes_each(idle, full, plan.calls));
 
     eprintln!("calling beside them …");
-    probe::beside_held(address, &held, &mut report).await?;
-    probe::beside_blocking(address, plan.blocking, &mut report).await?;
+    probe::beside_held(address, &held, report).await?;
+    probe::beside_blocking(address, plan.blocking, report).await?;
     if held.over() > 0 {
         report.fault("some calls were over before the probes beside them: raise --hold");
     }
 
     eprintln!("waiting for the calls to end …");
-    held.finish(&mut report).await;
+    held.finish(report).await;
     report
         .faults
         .extend(sessions::check(address, sessions).await);
     report.memory(before, server.memory()?);
-    Ok(report)
+    Ok(())
 }
