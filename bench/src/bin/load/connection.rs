@@ -1,0 +1,142 @@
+//! An HTTP/1.1 connection that carries one call at a time.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
+use turnbuckle_bench::{
+    Failure,
+    message::{self, Era, Headers},
+    response::Response,
+};
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: TcpStream,
+    host: String,
+    received: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) async fn open(address: SocketAddr) -> Result<Connection, Failure> {
+        Connection::open_from(Ipv4Addr::LOCALHOST, address).await
+    }
+
+    /// Connects from a source address, since one address has ports for only some 28,000 connections.
+    pub(crate) async fn open_from(
+        source: Ipv4Addr,
+        address: SocketAddr,
+    ) -> Result<Connection, Failure> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((source, 0).into())?;
+        let stream = socket.connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Connection {
+            stream,
+            host: address.to_string(),
+            received: Vec::new(),
+        })
+    }
+
+    /// Calls a tool and returns the JSON-RPC answer.
+    pub(crate) async fn call(&mut self, call: &Call<'_>) -> Result<String, Failure> {
+        self.send_call(call).await?;
+        self.answer().await
+    }
+
+    pub(crate) async fn send_call(&mut self, call: &Call<'_>) -> Result<(), Failure> {
+        self.send(&call.headers(), &call.body()).await
+    }
+
+    /// Waits for the answer to what was sent.
+    pub(crate) async fn answer(&mut self) -> Result<String, Failure> {
+        Ok(self.response().await?.answer().to_owned())
+    }
+
+    pub(crate) async fn exchange(
+        &mut self,
+        headers: &Headers<'_>,
+        body: &str,
+    ) -> Result<Response, Failure> {
+        self.send(headers, body).await?;
+        self.response().await
+    }
+
+    async fn send(&mut self, headers: &Headers<'_>, body: &str) -> Result<(), Failure> {
+        Ok(self
+            .stream
+            .write_all(&message::post(&self.host, headers, body))
+            .await?)
+    }
+
+    async fn response(&mut self) -> Result<Response, Failure> {
+        loop {
+            if let Some(response) = Response::take(&mut self.received)? {
+                return match response.status {
+                    200 | 202 => Ok(response),
+                    status => Err(format!("status {status}: {}", response.answer()).into()),
+                };
+            }
+            if self.stream.read_buf(&mut self.received).await? == 0 {
+                return Err("the server closed the connection".into());
+            }
+        }
+    }
+}
+
+/// A tool call, ready for any connection.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) id: u64,
+    pub(crate) tool: &'a str,
+    pub(crate) arguments: String,
+    /// The session of a legacy call; a modern one has none.
+    pub(crate) session: Option<&'a str>,
+}
+
+impl Call<'_> {
+    pub(crate) fn headers(&self) -> Headers<'_> {
+        message::call_headers(self.era(), self.tool, self.session)
+    }
+
+    pub(crate) fn body(&self) -> String {
+        message::call(self.era(), self.id, self.tool, &self.arguments)
+    }
+
+    fn era(&self) -> Era {
+        match self.session {
+            Some(_) => Era::Legacy,
+            None => Era::Modern,
+        }
+    }
+}
+
+/// Returns the text of an answer, if the answer has this id and says it succeeded.
+pub(crate) fn text_of(answer: &str, id: u64) -> Result<String, Failure> {
+    let value: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
+    let result = &value["result"];
+    let text = result["content"][0]["text"].as_str();
+    match text {
+        Some(text) if value["id"] == id && result["isError"] != true => Ok(text.to_owned()),
+        _ => Err(format!("wrong answer to call {id}: {answer:.300}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_only_with_its_id_and_without_an_error() {
+        let right = r#"{"id":7,"result":{"content":[{"type":"text","text":"a"}]}}"#;
+        let failed = r#"{"id":7,"result":{"isError":true,"content":[{"type":"text","text":"a"}]}}"#;
+
+        assert_eq!(text_of(right, 7).unwrap(), "a");
+        assert!(text_of(right, 8).is_err());
+        assert!(text_of(failed, 7).is_err());
+        assert!(text_of(r#"{"id":7,"error":{"code":1}}"#, 7).is_err());
+        assert!(text_of("", 7).is_err());
+    }
+}

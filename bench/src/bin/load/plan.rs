@@ -1,0 +1,72 @@
+//! What one run is asked to do.
+
+use std::{path::PathBuf, process::Command, time::Duration};
+
+use turnbuckle_bench::{Failure, options::Options, process::beside_this_program};
+
+use crate::descriptors;
+
+pub(crate) const USAGE: &str = "\
+usage: load [--server PATH] [--arguments WORDS] [--calls N] [--sessions N] [--blocking N]
+            [--hold SECONDS] [--memory MIB] [--http2 N] [--json]
+
+  --server PATH      the server to start (slow-server beside this program)
+  --arguments WORDS  its arguments (`--listen 127.0.0.1:0`)
+  --calls N          calls held open at once (20000)
+  --sessions N       idle sessions (10000)
+  --blocking N       calls that block a thread, beside the held ones (16)
+  --hold SECONDS     how long after the first call the held ones end (30)
+  --memory MIB       the most memory the server may take (1024)
+  --http2 N          how many of the calls share HTTP/2 connections (those for which
+                     there is no descriptor)";
+
+#[derive(Debug)]
+pub(crate) struct Plan {
+    server: PathBuf,
+    arguments: Vec<String>,
+    pub(crate) calls: usize,
+    pub(crate) sessions: usize,
+    pub(crate) blocking: usize,
+    pub(crate) hold: Duration,
+    /// The most bytes the server may ever hold.
+    pub(crate) memory: u64,
+    /// How many of the calls share HTTP/2 connections.
+    pub(crate) multiplexed: usize,
+    pub(crate) json: bool,
+}
+
+impl Plan {
+    /// Reads the options and raises the descriptor limit, which the server inherits.
+    pub(crate) fn from_options(mut options: Options) -> Result<Plan, Failure> {
+        let calls = options.value("--calls")?.unwrap_or(20_000);
+        let fitting = descriptors::raise(calls)?;
+        let server = match options.value("--server")? {
+            Some(path) => path,
+            None => beside_this_program("slow-server")?,
+        };
+        let arguments = options.value::<String>("--arguments")?;
+        let arguments = arguments.unwrap_or_else(|| "--listen 127.0.0.1:0".to_owned());
+        let plan = Plan {
+            server,
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            calls,
+            sessions: options.value("--sessions")?.unwrap_or(10_000),
+            blocking: options.value("--blocking")?.unwrap_or(16),
+            hold: Duration::from_secs(options.value("--hold")?.unwrap_or(30)),
+            memory: options.value("--memory")?.unwrap_or(1024) << 20,
+            multiplexed: options
+                .value("--http2")?
+                .unwrap_or(calls.saturating_sub(fitting))
+                .min(calls),
+            json: options.switch("--json"),
+        };
+        options.finish()?;
+        Ok(plan)
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.server);
+        command.args(&self.arguments);
+        command
+    }
+}

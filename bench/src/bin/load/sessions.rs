@@ -1,0 +1,75 @@
+//! Legacy sessions that are opened and then left alone.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use tokio::task::JoinSet;
+use turnbuckle_bench::{
+    Failure,
+    message::{self, Headers},
+};
+
+use crate::connection::Connection;
+
+/// Connections that open or check sessions side by side.
+const WORKERS: usize = 16;
+
+/// Opens `count` sessions and returns their ids; no connection stays open.
+pub(crate) async fn open(address: SocketAddr, count: usize) -> Result<Arc<[String]>, Failure> {
+    let mut workers = JoinSet::new();
+    for worker in 0..WORKERS {
+        let share = count / WORKERS + usize::from(worker < count % WORKERS);
+        workers.spawn(open_share(address, share));
+    }
+    let mut sessions = Vec::with_capacity(count);
+    while let Some(share) = workers.join_next().await {
+        sessions.extend(share??);
+    }
+    Ok(sessions.into())
+}
+
+async fn open_share(address: SocketAddr, count: usize) -> Result<Vec<String>, Failure> {
+    let mut connection = Connection::open(address).await?;
+    let mut sessions = Vec::with_capacity(count);
+    for _ in 0..count {
+        let opened = connection
+            .exchange(&Headers::new(), message::INITIALIZE)
+            .await?;
+        let id = opened
+            .header("mcp-session-id")
+            .ok_or("`initialize` gave no session id")?
+            .to_owned();
+        connection
+            .exchange(&message::session_headers(Some(&id)), message::INITIALIZED)
+            .await?;
+        sessions.push(id);
+    }
+    Ok(sessions)
+}
+
+/// Pings every session and returns what went wrong: each must still be there.
+pub(crate) async fn check(address: SocketAddr, sessions: Arc<[String]>) -> Vec<String> {
+    let mut workers = JoinSet::new();
+    for worker in 0..WORKERS {
+        let sessions = sessions.clone();
+        workers.spawn(async move {
+            let mut connection = Connection::open(address).await?;
+            for id in sessions.iter().skip(worker).step_by(WORKERS) {
+                let headers = message::session_headers(Some(id));
+                let answer = connection.exchange(&headers, message::PING).await?;
+                if !answer.answer().contains("\"result\"") {
+                    return Err(format!("session {id} answers {}", answer.answer()).into());
+                }
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    let mut faults = Vec::new();
+    while let Some(outcome) = workers.join_next().await {
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => faults.push(format!("an idle session is lost: {error}")),
+            Err(error) => faults.push(error.to_string()),
+        }
+    }
+    faults
+}

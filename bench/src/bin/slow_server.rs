@@ -1,0 +1,95 @@
+//! The server that holds: tools that wait, tools that block, and one that answers at once.
+//!
+//! Uses only the public API; the limits that protect a server from this much are raised.
+#![expect(clippy::print_stderr, reason = "a command says where it listens")]
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use turnbuckle::{Server, Tool, ToolError};
+use turnbuckle_bench::{Failure, options::Options};
+
+#[derive(Deserialize, JsonSchema)]
+struct Slow {
+    /// How long to take, in milliseconds.
+    ms: u64,
+    /// What to say afterwards.
+    tag: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    /// What to say back.
+    message: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+async fn wait(args: Slow) -> Result<String, ToolError> {
+    let _running = Running::new();
+    tokio::time::sleep(Duration::from_millis(args.ms)).await;
+    Ok(args.tag)
+}
+
+fn block(args: Slow) -> Result<String, ToolError> {
+    std::thread::sleep(Duration::from_millis(args.ms));
+    Ok(args.tag)
+}
+
+async fn echo(args: Echo) -> Result<String, ToolError> {
+    Ok(args.message)
+}
+
+async fn held(_: Nothing) -> Result<String, ToolError> {
+    Ok(RUNNING.load(Ordering::Relaxed).to_string())
+}
+
+/// How many `wait` calls are running; a cancelled one is not.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+struct Running;
+
+impl Running {
+    fn new() -> Running {
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn server() -> Server {
+    Server::new("slow", "0.1.0")
+        .tool(Tool::new("wait", wait).description("Waits without a thread"))
+        .tool(Tool::blocking("block", block).description("Blocks a thread"))
+        .tool(Tool::new("echo", echo).description("Says the message back"))
+        .tool(Tool::new("held", held).description("Counts the calls that wait"))
+        // ADAPT: the limits on sessions, calls in flight and connections, once they have a name.
+        .limits(
+            turnbuckle::Limits::default()
+                .sessions(20_000)
+                .in_flight(50_000)
+                .connections(50_000),
+        )
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let mut options = Options::from_process();
+    let listen = options.value::<String>("--listen")?;
+    options.finish()?;
+    let listener = TcpListener::bind(listen.as_deref().unwrap_or("127.0.0.1:0")).await?;
+    eprintln!("listening on http://{}/mcp", listener.local_addr()?);
+    turnbuckle::http::serve(listener, server()).await?;
+    Ok(())
+}

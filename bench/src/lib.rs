@@ -1,0 +1,11 @@
+//! What the benches share: the messages they send, the answers they read, the server they start.
+//!
+//! Nothing here uses Turnbuckle. The drivers see a server as any client does: a process, a pipe, a socket.
+
+pub mod message;
+pub mod options;
+pub mod process;
+pub mod response;
+
+/// Why a bench could not be carried out.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,0 +1,114 @@
+//! The messages a bench sends, as text.
+//!
+//! They are written by hand so that every server is sent the same bytes.
+
+/// Which of the two ways of living a call uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// A handshake, then calls that belong to its session.
+    Legacy,
+    /// Every call on its own, with `_meta`.
+    Modern,
+}
+
+/// The first message of a legacy connection.
+pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0.0.0"}}}"#;
+
+/// The second message of a legacy connection; it has no answer.
+pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A legacy request that asks only whether its session is alive.
+pub const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"0.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// Returns the body of a `tools/call`; `arguments` is a JSON object.
+pub fn call(era: Era, id: u64, tool: &str, arguments: &str) -> String {
+    let meta = match era {
+        Era::Legacy => String::new(),
+        Era::Modern => format!(",{META}"),
+    };
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}{meta}}}}}"#
+    )
+}
+
+/// Returns the `name: value` pairs that MCP wants on a `tools/call` over HTTP.
+pub fn call_headers<'a>(era: Era, tool: &'a str, session: Option<&'a str>) -> Headers<'a> {
+    match era {
+        Era::Legacy => session_headers(session),
+        Era::Modern => vec![
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", tool),
+        ],
+    }
+}
+
+/// Returns the `name: value` pairs of a legacy request after the handshake.
+pub fn session_headers(session: Option<&str>) -> Headers<'_> {
+    let version = ("mcp-protocol-version", "2025-11-25");
+    let session = session.map(|id| ("mcp-session-id", id));
+    std::iter::once(version).chain(session).collect()
+}
+
+/// Headers of one request, beyond those that every POST has.
+pub type Headers<'a> = Vec<(&'a str, &'a str)>;
+
+/// Returns a whole HTTP/1.1 POST, so that it leaves in one write.
+pub fn post(host: &str, headers: &Headers<'_>, body: &str) -> Vec<u8> {
+    let mut request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {host}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\n"
+    );
+    for (name, value) in headers {
+        request.extend([name, ": ", value, "\r\n"]);
+    }
+    request.extend([
+        "content-length: ",
+        &body.len().to_string(),
+        "\r\n\r\n",
+        body,
+    ]);
+    request.into_bytes()
+}
+
+/// Returns JSON string content that decodes to `size` bytes, with an escaped newline about every 90.
+///
+/// Real text has escapes, and an escape is what makes a reader copy instead of borrow.
+pub fn text(size: usize) -> String {
+    let sentence = "the quick brown fox jumps over the lazy dog, ";
+    let mut text = String::with_capacity(size + size / 64);
+    for position in 0..size {
+        if position % 91 == 90 {
+            text.push_str("\\n");
+        } else {
+            text.push(char::from(sentence.as_bytes()[position % sentence.len()]));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_has_the_size_asked_for() {
+        for size in [0, 50, 90, 91, 65_536] {
+            let decoded: String = serde_json::from_str(&format!("\"{}\"", text(size))).unwrap();
+
+            assert_eq!(decoded.len(), size);
+        }
+    }
+
+    #[test]
+    fn a_call_is_one_json_object() {
+        for era in [Era::Legacy, Era::Modern] {
+            let body = call(era, 7, "echo", r#"{"message":"hi"}"#);
+
+            let value: serde_json::Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(value["params"]["arguments"]["message"], "hi");
+            assert_eq!(value["params"].get("_meta").is_some(), era == Era::Modern);
+        }
+    }
+}

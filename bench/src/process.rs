@@ -1,0 +1,138 @@
+//! A server as a child process: where it listens, how much memory it has, how it ends.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::Failure;
+
+/// A running server that said on stderr where it listens; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl ServerProcess {
+    /// Starts the command and waits for its line `listening on http://ADDR/mcp`.
+    pub fn start(command: &mut Command) -> Result<ServerProcess, Failure> {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("cannot start {command:?}: {error}"))?;
+        let mut stderr = BufReader::new(child.stderr.take().expect("stderr was asked for"));
+        let mut said = String::new();
+        while stderr.read_line(&mut said)? > 0 {
+            if let Some(address) = said.lines().next_back().and_then(listening) {
+                // A full pipe would block the server, so whatever else it says goes to our stderr.
+                std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::stderr()));
+                return Ok(ServerProcess { child, address });
+            }
+        }
+        let status = child.wait()?;
+        Err(format!("{command:?} ended with {status} before it listened: {said}").into())
+    }
+
+    /// Returns the address it said it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Reads how much memory it holds now, and held at most.
+    pub fn memory(&self) -> Result<Memory, Failure> {
+        Memory::parse(&std::fs::read_to_string(format!(
+            "/proc/{}/status",
+            self.child.id()
+        ))?)
+    }
+
+    /// Asks it to end and waits until it has.
+    pub fn terminate(mut self) -> Result<(), Failure> {
+        terminate(&mut self.child)
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends SIGTERM and waits for the end, whatever the exit status.
+pub fn terminate(child: &mut Child) -> Result<(), Failure> {
+    kill_process(Pid::from_child(child), Signal::TERM)?;
+    child.wait()?;
+    Ok(())
+}
+
+/// Resident memory of a process, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// What it holds now.
+    pub now: u64,
+    /// The most it ever held.
+    pub peak: u64,
+}
+
+impl Memory {
+    fn parse(status: &str) -> Result<Memory, Failure> {
+        let field = |name: &str| -> Result<u64, Failure> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kibibytes = line.and_then(|line| line.split_whitespace().next());
+            Ok(kibibytes.ok_or("the process is gone")?.parse::<u64>()? * 1024)
+        };
+        Ok(Memory {
+            now: field("VmRSS:")?,
+            peak: field("VmHWM:")?,
+        })
+    }
+}
+
+/// Returns the path of a binary that was built together with this one.
+pub fn beside_this_program(name: &str) -> Result<PathBuf, Failure> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let build = "cargo build --release -p turnbuckle-bench";
+    Err(format!("`{}` is not there; build it first: {build}", path.display()).into())
+}
+
+fn listening(line: &str) -> Option<SocketAddr> {
+    line.strip_prefix("listening on http://")?
+        .strip_suffix("/mcp")?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_address_in_the_line_that_names_it() {
+        let address = "127.0.0.1:8080".parse().ok();
+
+        assert_eq!(listening("listening on http://127.0.0.1:8080/mcp"), address);
+        assert_eq!(listening("starting"), None);
+    }
+
+    #[test]
+    fn reads_memory_from_the_status_of_a_process() {
+        let status = "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n";
+
+        let memory = Memory::parse(status).unwrap();
+
+        assert_eq!((memory.now, memory.peak), (1 << 20, 2 << 20));
+        assert!(Memory::parse("State:\tZ (zombie)\n").is_err());
+    }
+}
