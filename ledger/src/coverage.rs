@@ -25,7 +25,7 @@ impl<'a> Coverage<'a> {
     pub fn of(table: &'a [Requirement], claims: &Claims, passed: &HashSet<TestName>) -> Self {
         let covered = |row: &Requirement| {
             claims
-                .get(&*row.id)
+                .get(row.id)
                 .is_some_and(|tests| tests.iter().any(|test| passed.contains(test)))
         };
         let rows = table
@@ -77,9 +77,9 @@ impl<'a> Coverage<'a> {
 
     fn groups(&self) -> [(&'static str, BTreeMap<&'a str, Share>); 3] {
         [
-            ("area", self.grouped(|row| &row.area)),
-            ("level", self.grouped(|row| &row.level)),
-            ("role", self.grouped(|row| &row.role)),
+            ("area", self.grouped(|row| row.area)),
+            ("level", self.grouped(|row| row.level)),
+            ("role", self.grouped(|row| row.role)),
         ]
     }
 

@@ -9,21 +9,21 @@ use std::sync::LazyLock;
 #[non_exhaustive]
 pub struct Requirement {
     /// A stable name, for example `base.jsonrpc.conform`.
-    pub id: Cow<'static, str>,
+    pub id: &'static str,
     /// The part of the specification it belongs to, for example `tools`.
-    pub area: Cow<'static, str>,
+    pub area: &'static str,
     /// How strongly it binds: `MUST`, `MUST NOT`, `SHOULD`, `SHOULD NOT` or `MAY`.
-    pub level: Cow<'static, str>,
+    pub level: &'static str,
     /// Who is bound: `server`, `client`, `both`, or `as` for an authorization server.
-    pub role: Cow<'static, str>,
+    pub role: &'static str,
     /// The dates at which it stands in the text, oldest first.
     pub revisions: Vec<&'static str>,
     /// What it asks for.
     pub summary: Cow<'static, str>,
     /// The page and section it comes from.
-    pub source: Cow<'static, str>,
+    pub source: &'static str,
     /// Whether a peer can see it being kept (`wire`) or only its owner can (`local`).
-    pub observable: Cow<'static, str>,
+    pub observable: &'static str,
 }
 
 impl Requirement {
@@ -32,34 +32,18 @@ impl Requirement {
         self.observable == "wire"
     }
 
-    fn from_row(row: Vec<Cow<'static, str>>) -> Self {
-        let row: [Cow<'static, str>; COLUMNS.len()] = row
-            .try_into()
-            .unwrap_or_else(|row| panic!("a row has {} fields each: {row:?}", COLUMNS.len()));
-        let [
-            id,
-            area,
-            level,
-            role,
-            revisions,
-            summary,
-            source,
-            observable,
-            _,
-        ] = row;
-        let Cow::Borrowed(revisions) = revisions else {
-            panic!("`{id}`: dates need no quotation marks");
-        };
-        let revisions = revisions.split(' ').collect();
+    fn from_line(line: &'static str) -> Self {
+        let mut fields = fields(line).into_iter();
+        let mut next = || fields.next().unwrap_or_else(|| panic!("too short: {line}"));
         Self {
-            id,
-            area,
-            level,
-            role,
-            revisions,
-            summary,
-            source,
-            observable,
+            id: plain(next()),
+            area: plain(next()),
+            level: plain(next()),
+            role: plain(next()),
+            revisions: plain(next()).split(' ').collect(),
+            summary: next(),
+            source: plain(next()),
+            observable: plain(next()),
         }
     }
 }
@@ -76,17 +60,7 @@ pub fn find(id: &str) -> Option<&'static Requirement> {
 
 const TEXT: &str = include_str!("../../spec/requirements.csv");
 
-const COLUMNS: [&str; 9] = [
-    "id",
-    "area",
-    "level",
-    "role",
-    "revisions",
-    "summary",
-    "source",
-    "observable",
-    "checklist",
-];
+const HEADING: &str = "id,area,level,role,revisions,summary,source,observable,checklist";
 
 struct Table {
     rows: Vec<Requirement>,
@@ -94,21 +68,20 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut lines = TEXT.lines().map(fields);
-    assert_eq!(
-        lines.next().as_deref(),
-        Some(&COLUMNS.map(Cow::Borrowed)[..]),
-        "the heading of the table"
-    );
-    let rows: Vec<_> = lines.map(Requirement::from_row).collect();
-    // The id is the part of its line before the first comma; `every_id_is_plain` keeps that true.
-    let ids = TEXT
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split(',').next());
+    let mut lines = TEXT.lines();
+    assert_eq!(lines.next(), Some(HEADING), "the heading of the table");
+    let rows: Vec<_> = lines.map(Requirement::from_line).collect();
+    let ids = rows.iter().map(|row| row.id);
     let by_id = ids.enumerate().map(|(index, id)| (id, index)).collect();
     Table { rows, by_id }
 });
+
+fn plain(field: Cow<'static, str>) -> &'static str {
+    match field {
+        Cow::Borrowed(text) => text,
+        Cow::Owned(text) => panic!("only a summary may need quotation marks: {text}"),
+    }
+}
 
 /// Splits one line of comma-separated values; a field in quotation marks may hold commas and doubled marks.
 ///

@@ -61,7 +61,7 @@ fn figures_are_printed_and_written_as_json() {
     let claims = Claims::from([(PROVEN.to_owned(), vec![test.clone()])]);
     let rows: Vec<_> = table::all()
         .iter()
-        .filter(|row| [PROVEN, LOCAL].contains(&&*row.id))
+        .filter(|row| [PROVEN, LOCAL].contains(&row.id))
         .cloned()
         .collect();
 

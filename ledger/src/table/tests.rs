@@ -39,8 +39,8 @@ fn every_id_is_plain_and_unique() {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
         assert!(plain && !row.id.is_empty(), "`{}`", row.id);
-        assert!(seen.insert(&row.id), "`{}` stands twice", row.id);
-        assert_eq!(find(&row.id), Some(row));
+        assert!(seen.insert(row.id), "`{}` stands twice", row.id);
+        assert_eq!(find(row.id), Some(row));
     }
 }
 
@@ -62,14 +62,14 @@ fn every_row_uses_the_words_we_know() {
             "{id}"
         );
         assert!(
-            ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY"].contains(&&*row.level),
+            ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY"].contains(&row.level),
             "{id}"
         );
         assert!(
-            ["server", "client", "both", "as"].contains(&&*row.role),
+            ["server", "client", "both", "as"].contains(&row.role),
             "{id}"
         );
-        assert!(["wire", "local"].contains(&&*row.observable), "{id}");
+        assert!(["wire", "local"].contains(&row.observable), "{id}");
         assert!(
             row.revisions.iter().all(|date| DATES.contains(date)),
             "{id}"
