@@ -1,0 +1,5 @@
+//! The invariants of the design, kept by test.
+
+mod deny;
+mod rooms;
+mod sources;

@@ -1,0 +1,70 @@
+//! Prints which requirements of the specification are proven by a test that passed.
+//!
+//! `coverage CLAIMS JUNIT [--missing | --json]`: the folder that `TURNBUCKLE_CLAIMS` named during the
+//! run, and the report that nextest wrote. Exits 0 with the figures, 2 when they could not be made.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::{env, fs};
+
+use turnbuckle_ledger::coverage::Coverage;
+use turnbuckle_ledger::{claim, report, table};
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> io::Result<()> {
+    let (claims, junit, print): (_, _, fn(&Coverage<'_>) -> io::Result<()>) = match *arguments {
+        [claims, junit] => (claims, junit, print_figures),
+        [claims, junit, "--missing"] => (claims, junit, print_missing),
+        [claims, junit, "--json"] => (claims, junit, |coverage| {
+            writeln!(io::stdout(), "{}", coverage.to_json())
+        }),
+        _ => {
+            return Err(io::Error::other(
+                "usage: coverage CLAIMS JUNIT [--missing | --json]",
+            ));
+        }
+    };
+    let junit = fs::read_to_string(junit).map_err(|error| {
+        io::Error::other(format!("no report of a test run at {junit}: {error}"))
+    })?;
+    print(&Coverage::of(
+        table::all(),
+        &claim::read(Path::new(claims))?,
+        &report::passed(&junit),
+    ))
+}
+
+fn print_figures(coverage: &Coverage<'_>) -> io::Result<()> {
+    for (id, test) in coverage.failing() {
+        writeln!(
+            io::stderr(),
+            "does not count: {id}, claimed by {} {}",
+            test.binary,
+            test.test
+        )?;
+    }
+    write!(io::stdout(), "{coverage}")
+}
+
+fn print_missing(coverage: &Coverage<'_>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for row in coverage.missing() {
+        writeln!(
+            out,
+            "{}\t{}\t{}\t{}",
+            row.id, row.level, row.role, row.summary
+        )?;
+    }
+    Ok(())
+}

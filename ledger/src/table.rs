@@ -1,0 +1,132 @@
+//! The rows of `spec/requirements.csv`, compiled in.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// One requirement of the specification, in our words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Requirement {
+    /// A stable name, for example `base.jsonrpc.conform`.
+    pub id: &'static str,
+    /// The part of the specification it belongs to, for example `tools`.
+    pub area: &'static str,
+    /// How strongly it binds: `MUST`, `MUST NOT`, `SHOULD`, `SHOULD NOT` or `MAY`.
+    pub level: &'static str,
+    /// Who is bound: `server`, `client`, `both`, or `as` for an authorization server.
+    pub role: &'static str,
+    /// The dates at which it stands in the text, oldest first.
+    pub revisions: Vec<&'static str>,
+    /// What it asks for.
+    pub summary: Cow<'static, str>,
+    /// The page and section it comes from.
+    pub source: &'static str,
+    /// Whether a peer can see it being kept (`wire`) or only its owner can (`local`).
+    pub observable: &'static str,
+}
+
+impl Requirement {
+    /// Returns whether a peer can see the requirement being kept or broken.
+    pub fn is_on_the_wire(&self) -> bool {
+        self.observable == "wire"
+    }
+
+    fn from_line(line: &'static str) -> Self {
+        let mut fields = fields(line).into_iter();
+        let mut next = || fields.next().unwrap_or_else(|| panic!("too short: {line}"));
+        Self {
+            id: plain(next()),
+            area: plain(next()),
+            level: plain(next()),
+            role: plain(next()),
+            revisions: plain(next()).split(' ').collect(),
+            summary: next(),
+            source: plain(next()),
+            observable: plain(next()),
+        }
+    }
+}
+
+/// Returns every requirement, in the order of the file.
+pub fn all() -> &'static [Requirement] {
+    &TABLE.rows
+}
+
+/// Returns the requirement with this id.
+pub fn find(id: &str) -> Option<&'static Requirement> {
+    TABLE.by_id.get(id).map(|&index| &TABLE.rows[index])
+}
+
+const TEXT: &str = include_str!("../../spec/requirements.csv");
+
+const HEADING: &str = "id,area,level,role,revisions,summary,source,observable,checklist";
+
+struct Table {
+    rows: Vec<Requirement>,
+    by_id: HashMap<&'static str, usize>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut lines = TEXT.lines();
+    assert_eq!(lines.next(), Some(HEADING), "the heading of the table");
+    let rows: Vec<_> = lines.map(Requirement::from_line).collect();
+    let ids = rows.iter().map(|row| row.id);
+    let by_id = ids.enumerate().map(|(index, id)| (id, index)).collect();
+    Table { rows, by_id }
+});
+
+fn plain(field: Cow<'static, str>) -> &'static str {
+    match field {
+        Cow::Borrowed(text) => text,
+        Cow::Owned(text) => panic!("only a summary may need quotation marks: {text}"),
+    }
+}
+
+/// Splits one line of comma-separated values; a field in quotation marks may hold commas and doubled marks.
+///
+/// No field of the table holds a line break, so a row is a line.
+fn fields(line: &str) -> Vec<Cow<'_, str>> {
+    let mut fields = Vec::new();
+    let mut rest = line;
+    loop {
+        let (field, after) = field(rest);
+        fields.push(field);
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => return fields,
+        }
+    }
+}
+
+fn field(text: &str) -> (Cow<'_, str>, &str) {
+    match text.strip_prefix('"') {
+        Some(quoted) => quoted_field(quoted),
+        None => {
+            let end = text.find(',').unwrap_or(text.len());
+            (Cow::Borrowed(&text[..end]), &text[end..])
+        }
+    }
+}
+
+fn quoted_field(text: &str) -> (Cow<'_, str>, &str) {
+    let mut value = String::new();
+    let mut rest = text;
+    loop {
+        let end = rest
+            .find('"')
+            .expect("a quoted field is closed on its line");
+        value.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(next) => {
+                value.push('"');
+                rest = next;
+            }
+            None => return (Cow::Owned(value), rest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
