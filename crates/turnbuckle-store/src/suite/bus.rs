@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::{Change, Limits, Store, Subscription};
 
@@ -23,7 +24,10 @@ fn updated(number: usize) -> Change {
 
 async fn hear(subscription: &mut Subscription) -> Change {
     let patience = Duration::from_secs(10);
+    let started = Instant::now();
     let heard = tokio::time::timeout(patience, subscription.next()).await;
+    // The end of a timeout asks once more, which would hide that nobody was woken.
+    assert!(started.elapsed() < patience, "nobody was woken");
     heard.unwrap().unwrap()
 }
 
