@@ -8,6 +8,7 @@ use turnbuckle_protocol::{
     jsonrpc::{Notification, Request},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
+    revision::Versioned,
     types::{
         CancelledParams, InitializeParams, InitializeResult, LogLevel, ProgressParams,
         SetLevelParams, SubscribeParams,
@@ -34,8 +35,9 @@ pub(crate) fn initialize(
     request: &Request<'_>,
     arrival: Arrival,
 ) -> Result<(SessionRecord, Exchange), RpcError> {
-    let params = request.params.parse::<InitializeParams>()?;
+    let mut params = request.params.parse::<InitializeParams>()?;
     let revision = negotiate(&params.protocol_version);
+    params.raise(revision);
     let client = ClientProfile {
         info: Some(params.client_info),
         capabilities: params.capabilities,
@@ -260,6 +262,7 @@ fn caller(
         extensions: arrival.extensions,
         progress_token,
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
+        may_be_asked: record.initialized,
         live: Some(live),
         says_goodbye: false,
     }
