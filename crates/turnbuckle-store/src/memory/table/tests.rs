@@ -37,14 +37,18 @@ async fn what_expires_later_is_found_by_a_later_sweep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_table_is_not_searched_again_and_again() {
+async fn a_full_table_is_not_searched_before_something_expires() {
     let table = Table::new("thing", 1, 100);
     put(&table, 1, 0, 60).unwrap();
     assert!(put(&table, 2, 0, 60).is_err());
+    assert_eq!(table.quiet_until.load(Ordering::Relaxed), 60_000);
 
-    let quiet_until = table.quiet_until.load(Ordering::Relaxed);
-
-    assert_eq!(quiet_until, 60_000);
+    // Wrong on purpose: a sweep that finds the entry did search.
+    table.quiet_until.store(120_000, Ordering::Relaxed);
+    tokio::time::advance(SECOND * 61).await;
+    assert!(swept(&table).is_empty());
+    tokio::time::advance(SECOND * 60).await;
+    assert_eq!(swept(&table), [1]);
 }
 
 #[tokio::test(start_paused = true)]
