@@ -18,7 +18,7 @@ pub mod principal;
 pub mod revision;
 pub mod types;
 
-// pub use jsonrpc::{RequestId, RpcError};
+pub use jsonrpc::{RequestId, RpcError};
 pub use meta::Meta;
 pub use principal::Principal;
 pub use revision::{Revision, Versioned};

@@ -11,7 +11,10 @@ pub use request::RequestMeta;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::types::{ClientCapabilities, Implementation, LogLevel, tasks::legacy::RelatedTask};
+use crate::{
+    RequestId,
+    types::{ClientCapabilities, Implementation, LogLevel, tasks::legacy::RelatedTask},
+};
 
 /// The keys that the specification gives a meaning.
 pub mod keys {
@@ -121,8 +124,13 @@ impl Meta {
     }
 
     /// Returns what progress notifications of this request are to bear.
-    pub fn progress_token(&self) -> Option<&Value> {
-        self.get(keys::PROGRESS_TOKEN)
+    pub fn progress_token(&self) -> Option<RequestId> {
+        self.read(keys::PROGRESS_TOKEN)
+    }
+
+    /// Sets what progress notifications of this request are to bear.
+    pub fn set_progress_token(&mut self, token: &RequestId) {
+        self.write(keys::PROGRESS_TOKEN, token);
     }
 
     /// Returns the revision of the request.
@@ -151,13 +159,23 @@ impl Meta {
     }
 
     /// Returns the listen request that a notification belongs to.
-    pub fn subscription_id(&self) -> Option<&Value> {
-        self.get(keys::SUBSCRIPTION_ID)
+    pub fn subscription_id(&self) -> Option<RequestId> {
+        self.read(keys::SUBSCRIPTION_ID)
+    }
+
+    /// Names the listen request that a notification belongs to.
+    pub fn set_subscription_id(&mut self, id: &RequestId) {
+        self.write(keys::SUBSCRIPTION_ID, id);
     }
 
     /// Returns the task that a message belongs to.
     pub fn related_task(&self) -> Option<RelatedTask> {
         self.read(keys::RELATED_TASK)
+    }
+
+    /// Names the task that a message belongs to.
+    pub fn set_related_task(&mut self, task: &RelatedTask) {
+        self.write(keys::RELATED_TASK, task);
     }
 
     /// Returns the parent of the W3C trace context.
@@ -173,6 +191,41 @@ impl Meta {
     /// Returns the W3C baggage.
     pub fn baggage(&self) -> Option<&str> {
         self.get(keys::BAGGAGE)?.as_str()
+    }
+
+    /// Sets the W3C trace context; the state only counts beside a parent.
+    pub fn set_trace_context(&mut self, traceparent: &str, tracestate: Option<&str>) {
+        self.insert_reserved(keys::TRACEPARENT, traceparent);
+        if let Some(state) = tracestate {
+            self.insert_reserved(keys::TRACESTATE, state);
+        }
+    }
+
+    /// Says which revision a request speaks, who asks and what the client can do.
+    pub fn set_client(
+        &mut self,
+        protocol_version: &str,
+        info: &Implementation,
+        capabilities: &ClientCapabilities,
+    ) {
+        self.insert_reserved(keys::PROTOCOL_VERSION, protocol_version);
+        self.write(keys::CLIENT_INFO, info);
+        self.write(keys::CLIENT_CAPABILITIES, capabilities);
+    }
+
+    /// Says from which level on log messages are wanted.
+    pub fn set_log_level(&mut self, level: LogLevel) {
+        self.insert_reserved(keys::LOG_LEVEL, level.as_str());
+    }
+
+    /// Says who answers.
+    pub fn set_server_info(&mut self, info: &Implementation) {
+        self.write(keys::SERVER_INFO, info);
+    }
+
+    fn write(&mut self, key: &str, value: &impl Serialize) {
+        let value = serde_json::to_value(value).expect("protocol types have string keys only");
+        self.insert_reserved(key, value);
     }
 
     fn read<T: DeserializeOwned>(&self, key: &str) -> Option<T> {

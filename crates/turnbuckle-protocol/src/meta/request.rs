@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::RequestId;
+
 /// What the specification defines in the `_meta` of a request, borrowed from its JSON text.
 ///
 /// Nothing is built, and unknown keys are skipped. Whoever needs the identity or the capabilities of the client
@@ -26,8 +28,8 @@ pub struct RequestMeta<'a> {
     #[serde(borrow, rename = "io.modelcontextprotocol/logLevel")]
     pub log_level: Option<Cow<'a, str>>,
     /// What progress notifications of this request are to bear.
-    #[serde(borrow, rename = "progressToken")]
-    pub progress_token: Option<&'a RawValue>,
+    #[serde(rename = "progressToken")]
+    pub progress_token: Option<RequestId>,
     /// The parent of the W3C trace context.
     #[serde(borrow)]
     pub traceparent: Option<Cow<'a, str>>,

@@ -1,6 +1,17 @@
 //! What each revision does differently, one file per date.
 //!
-//! Everything above speaks the newest shape.
+//! Everything above speaks the newest shape. Going down, a payload passes the file of every revision from the
+//! newest with a handshake to the one that the peer speaks, and each takes away or replaces what came later.
+//! Going up, the same files are passed the other way. A file mentions only what its revision cannot read; the
+//! way through a payload is in `walk.rs`.
+
+mod v2024_10_07;
+mod v2024_11_05;
+mod v2025_03_26;
+mod v2025_06_18;
+mod v2025_11_25;
+mod v2026_07_28;
+mod walk;
 
 use std::{fmt, str::FromStr};
 
@@ -95,4 +106,45 @@ pub trait Versioned {
 
     /// Turns what a peer of `from` wrote into the newest shape.
     fn raise(&mut self, from: Revision);
+}
+
+/// Leads a payload down to a revision, past each one above it.
+fn lower(payload: &mut impl walk::Walk, to: Revision) {
+    // What was retired has no place in the newest revision, and is still needed by those above it here.
+    if to == Revision::V2026_07_28 {
+        return payload.walk_retired(&v2026_07_28::Lower);
+    }
+    payload.walk(&v2025_11_25::Lower);
+    if to <= Revision::V2025_06_18 {
+        payload.walk(&v2025_06_18::Lower);
+    }
+    if to <= Revision::V2025_03_26 {
+        payload.walk(&v2025_03_26::Lower);
+    }
+    if to <= Revision::V2024_11_05 {
+        payload.walk(&v2024_11_05::Lower);
+    }
+    if to <= Revision::V2024_10_07 {
+        payload.walk(&v2024_10_07::Lower);
+    }
+}
+
+/// Leads a payload up from a revision, past each one above it.
+fn raise(payload: &mut impl walk::Walk, from: Revision) {
+    if from == Revision::V2026_07_28 {
+        return payload.walk_retired(&v2026_07_28::Raise);
+    }
+    if from <= Revision::V2024_10_07 {
+        payload.walk(&v2024_10_07::Raise);
+    }
+    if from <= Revision::V2024_11_05 {
+        payload.walk(&v2024_11_05::Raise);
+    }
+    if from <= Revision::V2025_03_26 {
+        payload.walk(&v2025_03_26::Raise);
+    }
+    if from <= Revision::V2025_06_18 {
+        payload.walk(&v2025_06_18::Raise);
+    }
+    payload.walk(&v2025_11_25::Raise);
 }

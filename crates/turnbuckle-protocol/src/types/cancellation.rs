@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RequestId, setters::setters};
-use crate::meta::Meta;
+use super::setters::setters;
+use crate::{RequestId, meta::Meta};
 
 /// Parameters of `notifications/cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -93,6 +93,3 @@ use serde_json::{Map, Value};
 
 /// A JSON object whose members are not ours to know: a schema, arguments, settings.
 pub type JsonObject = Map<String, Value>;
-
-// Ids and progress tokens until `jsonrpc::RequestId` is there.
-use serde_json::Value as RequestId;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RequestId, number, setters::setters};
-use crate::meta::Meta;
+use super::{number, setters::setters};
+use crate::{RequestId, meta::Meta};
 
 /// Parameters of `notifications/progress`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

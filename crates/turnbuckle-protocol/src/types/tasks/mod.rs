@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{InputRequests, InputResponses, ResultType, number::integer, setters::setters};
-use crate::meta::Meta;
+use crate::{RpcError, meta::Meta};
 
 /// The identifier of the tasks extension.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -137,7 +137,7 @@ pub struct GetTaskResult {
     pub result: Option<Value>,
     /// The error it ended with, once the task has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Value>,
+    pub error: Option<RpcError>,
     /// What the server wants to know, while input is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
@@ -162,7 +162,7 @@ impl GetTaskResult {
 setters!(GetTaskResult {
     optional {
         result: Value,
-        error: Value,
+        error: RpcError,
         input_requests: InputRequests,
     }
     plain { meta: Meta }

@@ -1,0 +1,72 @@
+//! The parameters of a request or notification.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::{Object, RpcError};
+
+/// Parameters as received: absent, or an object whose members were found during the scan.
+#[derive(Clone, Debug, Default)]
+pub struct Params<'a> {
+    object: Option<Object<'a>>,
+}
+
+impl<'a> Params<'a> {
+    /// Returns parameters that are not there.
+    pub fn absent() -> Self {
+        Self::default()
+    }
+
+    /// Finds the members of a JSON object; anything else is refused with an error to answer with.
+    pub fn from_json(json: &'a str) -> Result<Self, RpcError> {
+        Object::parse(json).map(Self::from)
+    }
+
+    /// Says whether the message has no `params`.
+    pub fn is_absent(&self) -> bool {
+        self.object.is_none()
+    }
+
+    /// Returns the JSON text as received, `{}` when absent.
+    pub fn raw(&self) -> &'a str {
+        self.object.as_ref().map_or("{}", Object::raw)
+    }
+
+    /// Returns the raw JSON text of a top-level member; the name is compared exactly.
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.object.as_ref()?.get(name)
+    }
+
+    /// Returns what a string member says; a member that is not a string is refused with -32602.
+    pub fn string(&self, name: &str) -> Result<Option<Cow<'a, str>>, RpcError> {
+        match &self.object {
+            Some(object) => object.string(name),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads all of it into a type; what does not fit is refused with -32602.
+    pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, RpcError> {
+        serde_json::from_str(self.raw())
+            .map_err(|error| RpcError::invalid_params(error.to_string()))
+    }
+
+    /// Returns the raw JSON text of `_meta`.
+    pub fn meta(&self) -> Option<&'a str> {
+        self.get("_meta")
+    }
+
+    /// Returns the object with its members, unless absent.
+    pub fn object(&self) -> Option<&Object<'a>> {
+        self.object.as_ref()
+    }
+}
+
+impl<'a> From<Object<'a>> for Params<'a> {
+    fn from(object: Object<'a>) -> Self {
+        Self {
+            object: Some(object),
+        }
+    }
+}

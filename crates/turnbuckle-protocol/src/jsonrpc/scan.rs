@@ -1,0 +1,359 @@
+//! The one pass over the bytes of a message.
+//!
+//! Checks the JSON grammar without building anything and without recursion. Callers that want to know
+//! where members lie walk an object with [`Scanner::first_key`] and [`Scanner::next_key`]; everything
+//! else is skipped with [`Scanner::skip_value`].
+
+use super::RpcError;
+use super::text::plain_length;
+
+/// How many arrays and objects may be open at once, over the whole message.
+pub const MAX_DEPTH: usize = 128;
+
+/// Why the bytes are not JSON, and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fault {
+    what: &'static str,
+    at: usize,
+}
+
+impl From<Fault> for RpcError {
+    fn from(Fault { what, at }: Fault) -> Self {
+        Self::parse_error(format!("not JSON: {what} at byte {at}"))
+    }
+}
+
+/// A part of the text, from the first byte to the one after the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A place in the text.
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// Starts at the first byte that is not whitespace.
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let text = std::str::from_utf8(bytes).map_err(|error| Fault {
+            what: "invalid UTF-8",
+            at: error.valid_up_to(),
+        })?;
+        let mut scanner = Self { text, at: 0 };
+        scanner.skip_whitespace();
+        Ok(scanner)
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn slice(&self, span: Span) -> &'a str {
+        &self.text[span.start..span.end]
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Enters the object at hand and returns its first key, or `None` when it is empty.
+    ///
+    /// A key comes without its quotes; the scanner then stands at the value.
+    pub(super) fn first_key(&mut self) -> Result<Option<Span>, Fault> {
+        self.expect(b'{', "expected an object")?;
+        self.skip_whitespace();
+        if self.take(b'}') {
+            return Ok(None);
+        }
+        self.key().map(Some)
+    }
+
+    /// Goes on after a value to the next key, or leaves the object.
+    pub(super) fn next_key(&mut self) -> Result<Option<Span>, Fault> {
+        self.skip_whitespace();
+        if self.take(b'}') {
+            return Ok(None);
+        }
+        self.expect(b',', "expected `,` or `}`")?;
+        self.skip_whitespace();
+        self.key().map(Some)
+    }
+
+    /// Enters the array at hand; says whether there is a first entry.
+    pub(super) fn first_entry(&mut self) -> Result<bool, Fault> {
+        self.expect(b'[', "expected an array")?;
+        self.skip_whitespace();
+        Ok(!self.take(b']'))
+    }
+
+    /// Goes on after a value to the next entry, or leaves the array.
+    pub(super) fn next_entry(&mut self) -> Result<bool, Fault> {
+        self.skip_whitespace();
+        if self.take(b']') {
+            return Ok(false);
+        }
+        self.expect(b',', "expected `,` or `]`")?;
+        self.skip_whitespace();
+        Ok(true)
+    }
+
+    /// Checks and passes one value of any kind that lies inside `depth` open containers.
+    pub(super) fn skip_value(&mut self, depth: usize) -> Result<Span, Fault> {
+        let start = self.at;
+        let mut open = Nesting::inside(depth);
+        loop {
+            let entered = match self.peek() {
+                Some(b'{') => {
+                    open.push(Container::Object, self)?;
+                    self.first_key()?.is_some()
+                }
+                Some(b'[') => {
+                    open.push(Container::Array, self)?;
+                    self.first_entry()?
+                }
+                _ => {
+                    self.skip_scalar()?;
+                    self.leave_finished(&mut open)?;
+                    if open.is_empty() {
+                        break;
+                    }
+                    continue;
+                }
+            };
+            if !entered {
+                open.pop();
+                self.leave_finished(&mut open)?;
+                if open.is_empty() {
+                    break;
+                }
+            }
+        }
+        Ok(Span {
+            start,
+            end: self.at,
+        })
+    }
+
+    /// Checks that nothing but whitespace follows.
+    pub(super) fn finish(&mut self) -> Result<(), Fault> {
+        self.skip_whitespace();
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => self.fault("text after the end of the message"),
+        }
+    }
+
+    /// Leaves every container that ends here, up to the next value or the end of the outermost.
+    fn leave_finished(&mut self, open: &mut Nesting) -> Result<(), Fault> {
+        while let Some(container) = open.top() {
+            let more = match container {
+                Container::Object => self.next_key()?.is_some(),
+                Container::Array => self.next_entry()?,
+            };
+            if more {
+                break;
+            }
+            open.pop();
+        }
+        Ok(())
+    }
+
+    fn skip_scalar(&mut self) -> Result<(), Fault> {
+        match self.peek() {
+            Some(b'"') => self.skip_string().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.skip_number(),
+            Some(b't') => self.skip_word("true"),
+            Some(b'f') => self.skip_word("false"),
+            Some(b'n') => self.skip_word("null"),
+            Some(_) => self.fault("expected a value"),
+            None => self.fault("the text ends where a value should be"),
+        }
+    }
+
+    fn key(&mut self) -> Result<Span, Fault> {
+        if self.peek() != Some(b'"') {
+            return self.fault("expected a member name");
+        }
+        let key = self.skip_string()?;
+        self.skip_whitespace();
+        self.expect(b':', "expected `:`")?;
+        self.skip_whitespace();
+        Ok(key)
+    }
+
+    /// Passes a string and returns what lies between its quotes.
+    fn skip_string(&mut self) -> Result<Span, Fault> {
+        self.at += 1;
+        let start = self.at;
+        loop {
+            self.at += plain_length(&self.text.as_bytes()[self.at..]);
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => self.skip_escape()?,
+                Some(_) => return self.fault("control character in a string"),
+                None => return self.fault("unfinished string"),
+            }
+        }
+        let end = self.at;
+        self.at += 1;
+        Ok(Span { start, end })
+    }
+
+    fn skip_escape(&mut self) -> Result<(), Fault> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(b'u') => self.skip_unicode_escape(),
+            _ => self.fault("unknown escape"),
+        }
+    }
+
+    /// Passes `uXXXX`, and the second escape where the first is half of a pair.
+    fn skip_unicode_escape(&mut self) -> Result<(), Fault> {
+        match self.code_unit()? {
+            0xdc00..=0xdfff => self.fault("lone surrogate"),
+            0xd800..=0xdbff => {
+                if !(self.take(b'\\') && self.peek() == Some(b'u')) {
+                    return self.fault("lone surrogate");
+                }
+                match self.code_unit()? {
+                    0xdc00..=0xdfff => Ok(()),
+                    _ => self.fault("lone surrogate"),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn code_unit(&mut self) -> Result<u16, Fault> {
+        self.at += 1;
+        let digits = self.text.as_bytes().get(self.at..self.at + 4);
+        let mut unit = 0;
+        for digit in digits.unwrap_or(b"?") {
+            match (*digit as char).to_digit(16) {
+                Some(value) => unit = unit << 4 | value as u16,
+                None => return self.fault("`\\u` needs four hexadecimal digits"),
+            }
+        }
+        self.at += 4;
+        Ok(unit)
+    }
+
+    fn skip_number(&mut self) -> Result<(), Fault> {
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.skip_digits()?;
+        }
+        if self.take(b'.') {
+            self.skip_digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            if !self.take(b'+') {
+                self.take(b'-');
+            }
+            self.skip_digits()?;
+        }
+        Ok(())
+    }
+
+    fn skip_digits(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start {
+            return self.fault("expected a digit");
+        }
+        Ok(())
+    }
+
+    fn skip_word(&mut self, word: &'static str) -> Result<(), Fault> {
+        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            return self.fault("expected a value");
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn skip_whitespace(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Fault> {
+        if self.take(byte) {
+            return Ok(());
+        }
+        self.fault(what)
+    }
+
+    #[cold]
+    fn fault<T>(&self, what: &'static str) -> Result<T, Fault> {
+        Err(Fault { what, at: self.at })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Container {
+    Array,
+    Object,
+}
+
+/// The containers that are open, innermost in the lowest bit.
+struct Nesting {
+    kinds: u128,
+    outer: usize,
+    depth: usize,
+}
+
+impl Nesting {
+    fn inside(outer: usize) -> Self {
+        Self {
+            kinds: 0,
+            outer,
+            depth: outer,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.depth == self.outer
+    }
+
+    fn push(&mut self, container: Container, scanner: &Scanner<'_>) -> Result<(), Fault> {
+        // The bits suffice because this limit is their number.
+        const { assert!(MAX_DEPTH <= u128::BITS as usize) };
+        if self.depth == MAX_DEPTH {
+            return scanner.fault("more than 128 levels deep");
+        }
+        self.depth += 1;
+        self.kinds = self.kinds << 1 | u128::from(matches!(container, Container::Object));
+        Ok(())
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.kinds >>= 1;
+    }
+
+    fn top(&self) -> Option<Container> {
+        match (self.is_empty(), self.kinds & 1) {
+            (true, _) => None,
+            (false, 0) => Some(Container::Array),
+            (false, _) => Some(Container::Object),
+        }
+    }
+}
