@@ -21,11 +21,18 @@ fn append(expression: &Expression, variables: &Variables, out: &mut String) {
     let operator = expression.operator;
     let mut before = operator.sigil();
     for variable in &expression.variables {
-        let items = match variables.get(&variable.name) {
-            None => continue,
-            Some(Value::Text(text)) => std::slice::from_ref(text),
-            Some(Value::List(items)) if items.is_empty() => continue,
-            Some(Value::List(items)) => items,
+        let texts;
+        let items: &[&str] = match (variables.get(&variable.name), variable.modifier) {
+            (None, _) => continue,
+            (Some(Value::List(items)), _) if items.is_empty() => continue,
+            (Some(Value::List(items)), _) => {
+                texts = items.iter().map(String::as_str).collect::<Vec<_>>();
+                &texts
+            }
+            (Some(Value::Text(text)), Modifier::Prefix(length)) => {
+                &[prefix(text, length.into(), keep(operator))]
+            }
+            (Some(Value::Text(text)), _) => &[text],
         };
         out.extend(before);
         before = Some(operator.separator());
@@ -33,7 +40,7 @@ fn append(expression: &Expression, variables: &Variables, out: &mut String) {
     }
 }
 
-fn append_items(operator: Operator, variable: &Variable, items: &[String], out: &mut String) {
+fn append_items(operator: Operator, variable: &Variable, items: &[&str], out: &mut String) {
     let between = if variable.is_exploded() {
         operator.separator()
     } else {
@@ -51,27 +58,16 @@ fn append_items(operator: Operator, variable: &Variable, items: &[String], out: 
                 out.push('=');
             }
         }
-        append_text(operator, variable, item, items.len(), out);
+        percent::encode(item, keep(operator), out);
     }
 }
 
-fn append_text(
-    operator: Operator,
-    variable: &Variable,
-    text: &str,
-    items: usize,
-    out: &mut String,
-) {
-    let keep = if operator.keeps_reserved() {
+fn keep(operator: Operator) -> Keep {
+    if operator.keeps_reserved() {
         Keep::Reserved
     } else {
         Keep::Unreserved
-    };
-    let text = match variable.modifier {
-        Modifier::Prefix(length) if items == 1 => prefix(text, length.into(), keep),
-        _ => text,
-    };
-    percent::encode(text, keep, out);
+    }
 }
 
 /// Returns the first characters of a text.

@@ -1,10 +1,9 @@
-//! The examples of RFC 6570, section 3.2, without those that need maps.
+//! The values and cases of the examples in RFC 6570, section 3.2, as far as they need no maps, and some of our own.
 
 use super::super::*;
 
 fn values() -> Variables {
     let texts = [
-        ("dom", "example.com"),
         ("dub", "me/too"),
         ("hello", "Hello World!"),
         ("half", "50%"),
@@ -23,6 +22,7 @@ fn values() -> Variables {
     values.insert("count", ["one", "two", "three"]);
     values.insert("dom", ["example", "com"]);
     values.insert("list", ["red", "green", "blue"]);
+    values.insert("single", ["red"]);
     values.insert("empty_list", Vec::new());
     values
 }
@@ -191,6 +191,7 @@ fn a_prefix_counts_characters() {
         ("{+encoded:1}", "%C3%A9"),
         ("{+encoded:2}", "%C3%A9t"),
         ("{list:1}", "red,green,blue"),
+        ("{single:1}", "red"),
     ]);
 }
 
