@@ -159,3 +159,14 @@ fn plain_strings_of_a_request_are_borrowed() {
         Some(std::borrow::Cow::Borrowed(_))
     ));
 }
+
+#[test]
+fn an_object_of_own_keys_becomes_meta() {
+    let own = json!({ "example.com/a": 1, "b": 2 });
+    let foreign = json!({ "example.com/a": 1, "dev.mcp/b": 2 });
+
+    let read = |value: serde_json::Value| Meta::try_from(value.as_object().unwrap().clone());
+
+    assert_eq!(read(own).unwrap().get("b"), Some(&json!(2)));
+    assert_eq!(read(foreign), Err(MetaKeyError::Reserved));
+}

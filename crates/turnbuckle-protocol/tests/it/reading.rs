@@ -242,3 +242,55 @@ fn at_most_a_hundred_suggestions_go_into_an_answer() {
     assert_eq!(completion.total, Some(101));
     assert_eq!(completion.has_more, Some(true));
 }
+
+#[test]
+fn a_missing_capability_is_named_and_nothing_else() {
+    let object = |value: Value| value.as_object().unwrap().clone();
+    let read = |value: Value| serde_json::from_value::<ClientCapabilities>(value).unwrap();
+    let missing = |declared: Value, required: Value| {
+        let missing = read(declared).missing(&read(required));
+        missing.map(|missing| object(serde_json::to_value(missing).unwrap()))
+    };
+    for (declared, required, expected) in [
+        (json!({}), json!({}), None),
+        (json!({ "roots": {} }), json!({ "roots": {} }), None),
+        (
+            json!({}),
+            json!({ "roots": {} }),
+            Some(json!({ "roots": {} })),
+        ),
+        (json!({ "sampling": {} }), json!({ "sampling": {} }), None),
+        (
+            json!({ "sampling": {} }),
+            json!({ "sampling": { "tools": {} } }),
+            Some(json!({ "sampling": { "tools": {} } })),
+        ),
+        (
+            json!({}),
+            json!({ "sampling": { "tools": {} } }),
+            Some(json!({ "sampling": { "tools": {} } })),
+        ),
+        (
+            json!({ "elicitation": {} }),
+            json!({ "elicitation": { "form": {} } }),
+            None,
+        ),
+        (
+            json!({ "elicitation": {} }),
+            json!({ "elicitation": { "url": {} } }),
+            Some(json!({ "elicitation": { "url": {} } })),
+        ),
+        (
+            json!({ "elicitation": { "url": {} } }),
+            json!({ "elicitation": {} }),
+            Some(json!({ "elicitation": { "form": {} } })),
+        ),
+        (
+            json!({ "extensions": { "a.b/c": {} } }),
+            json!({ "extensions": { "a.b/c": {}, "d.e/f": { "x": 1 } } }),
+            Some(json!({ "extensions": { "d.e/f": { "x": 1 } } })),
+        ),
+    ] {
+        assert_eq!(missing(declared, required), expected.map(object));
+    }
+}

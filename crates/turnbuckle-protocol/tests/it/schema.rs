@@ -8,8 +8,13 @@ use std::{env, fs, path::PathBuf};
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::{
-    Revision,
+    Revision, RpcError, Versioned,
+    jsonrpc::code,
     method::{Direction, Kind, Method},
+    types::{
+        ElicitUrlParams, HeaderMismatchData, MissingCapabilityData, UnsupportedVersionData,
+        UrlElicitationRequiredData,
+    },
 };
 
 use crate::samples::{self, Part, Sample};
@@ -54,6 +59,46 @@ fn every_payload_validates_against_the_schema_of_its_date() {
     }
 
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn the_data_of_errors_validates_against_the_schema_of_its_date() {
+    let Some(schemas) = schemas() else { return };
+    let mut urls =
+        UrlElicitationRequiredData::new([ElicitUrlParams::new("m", "https://example.com/")]);
+    urls.lower(Revision::V2025_11_25);
+    let mut required = MissingCapabilityData::new(samples::client_capabilities());
+    required.required_capabilities.lower(Revision::MODERN);
+
+    for (revision, definition, error) in [
+        (
+            Revision::V2025_11_25,
+            "URLElicitationRequiredError",
+            RpcError::new(code::URL_ELICITATION_REQUIRED, "sign in").with_data(urls),
+        ),
+        (
+            Revision::MODERN,
+            "MissingRequiredClientCapabilityError",
+            RpcError::new(code::MISSING_CAPABILITY, "missing").with_data(required),
+        ),
+        (
+            Revision::MODERN,
+            "UnsupportedProtocolVersionError",
+            RpcError::new(code::UNSUPPORTED_VERSION, "unsupported")
+                .with_data(UnsupportedVersionData::new(["2026-07-28"], "1900-01-01")),
+        ),
+        (
+            Revision::MODERN,
+            "HeaderMismatchError",
+            RpcError::new(code::HEADER_MISMATCH, "mismatch")
+                .with_data(HeaderMismatchData::new("Mcp-Name")),
+        ),
+    ] {
+        let (_, schema) = schemas.iter().find(|(date, _)| *date == revision).unwrap();
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "error": error });
+        let errors: Vec<_> = errors(schema, definition, &message).collect();
+        assert!(errors.is_empty(), "{definition}: {errors:?}");
+    }
 }
 
 #[test]
