@@ -42,13 +42,18 @@ async fn find_tenant(mut request: Request, next: Next) -> Response {
 async fn whoami(cx: Context) -> Result<String, ToolError> {
     match cx.get::<Tenant>() {
         Some(Tenant(name)) => Ok(format!("You are {name}.")),
-        None => Err(ToolError::new("nobody said who you are: set the header `x-tenant`")),
+        None => Err(ToolError::new(
+            "nobody said who you are: set the header `x-tenant`",
+        )),
     }
 }
 
 fn application() -> Router {
-    let server = Server::new("tenants", "1.0.0")
-        .tool(Tool::new("whoami", whoami).description("Says who you are").read_only());
+    let server = Server::new("tenants", "1.0.0").tool(
+        Tool::new("whoami", whoami)
+            .description("Says who you are")
+            .read_only(),
+    );
     Router::new()
         .route_service("/mcp", Http::new(server).into_service())
         .route("/health", get(async || "fine"))
@@ -58,7 +63,12 @@ fn application() -> Router {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let check = std::env::args().any(|argument| argument == "--check");
-    let listener = TcpListener::bind(if check { "127.0.0.1:0" } else { "127.0.0.1:8080" }).await?;
+    let listener = TcpListener::bind(if check {
+        "127.0.0.1:0"
+    } else {
+        "127.0.0.1:8080"
+    })
+    .await?;
     let address = listener.local_addr()?;
     println!("listening on http://{address}/mcp");
     let serving = async { axum::serve(listener, application()).await };
@@ -80,10 +90,17 @@ async fn ask(address: SocketAddr) -> Result<(), Box<dyn Error>> {
         X-Tenant: Ada\r\n";
     let answer = send(address, "POST /mcp", headers, call).await?;
     let as_expected = health.ends_with("fine") && answer.contains("You are Ada.");
-    as_expected.then_some(()).ok_or_else(|| "the answers are not as expected".into())
+    as_expected
+        .then_some(())
+        .ok_or_else(|| "the answers are not as expected".into())
 }
 
-async fn send(address: SocketAddr, line: &str, headers: &str, body: &str) -> Result<String, Box<dyn Error>> {
+async fn send(
+    address: SocketAddr,
+    line: &str,
+    headers: &str,
+    body: &str,
+) -> Result<String, Box<dyn Error>> {
     let length = body.len();
     let request = format!(
         "{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
@@ -92,7 +109,9 @@ async fn send(address: SocketAddr, line: &str, headers: &str, body: &str) -> Res
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let body = answer.split_once("\r\n\r\n").map_or(&*answer, |(_, body)| body);
+    let body = answer
+        .split_once("\r\n\r\n")
+        .map_or(&*answer, |(_, body)| body);
     println!("{line}: {body}");
     Ok(body.to_owned())
 }

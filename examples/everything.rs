@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use turnbuckle::{
-    CacheHint, Completing, Context, Elicitation, Elicited, Form, Messages, Output, Prompt, RequestError, Resource,
-    ResourceTemplate, Sampling, Server, Tool, ToolError, http, stdio,
+    CacheHint, Completing, Context, Elicitation, Elicited, Form, Messages, Output, Prompt,
+    RequestError, Resource, ResourceTemplate, Sampling, Server, Tool, ToolError, http, stdio,
     types::{Annotations, ContentBlock, Icon, LogLevel, PromptMessage, ResourceContents, Role},
 };
 
@@ -51,7 +51,10 @@ struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
     fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn push(&self, text: String) -> usize {
@@ -73,18 +76,22 @@ fn with_tools(server: Server, notes: &Notes) -> Server {
     server
         .tool(
             // Arguments and result have types; their schemas are listed.
-            Tool::new("add", move |args: Add, cx: Context| add(adding.clone(), args, cx))
-                .title("Add a note")
-                .description("Adds a note")
-                .icon(Icon::new("https://example.com/add.svg"))
-                .destructive(false)
-                .open_world(false),
+            Tool::new("add", move |args: Add, cx: Context| {
+                add(adding.clone(), args, cx)
+            })
+            .title("Add a note")
+            .description("Adds a note")
+            .icon(Icon::new("https://example.com/add.svg"))
+            .destructive(false)
+            .open_world(false),
         )
         .tool(
             // A schema of your own, and arguments as you like to read them.
-            Tool::raw("find", schema, move |args: Value, _: Context| find(finding.clone(), args))
-                .description("Finds notes that contain a text")
-                .read_only(),
+            Tool::raw("find", schema, move |args: Value, _: Context| {
+                find(finding.clone(), args)
+            })
+            .description("Finds notes that contain a text")
+            .read_only(),
         )
         .tool(
             // What computes for long gets a thread of its own.
@@ -117,22 +124,34 @@ async fn add(notes: Notes, args: Add, cx: Context) -> Result<Added, ToolError> {
     }
     let count = notes.push(args.text);
     cx.resource_updated("notes://all"); // whoever subscribed to it is told
-    Ok(Added { uri: format!("notes://note/{count}"), count })
+    Ok(Added {
+        uri: format!("notes://note/{count}"),
+        count,
+    })
 }
 
 async fn find(notes: Notes, args: Value) -> Result<Vec<String>, ToolError> {
     let text = args["text"].as_str().unwrap_or_default();
-    Ok(notes.all().into_iter().filter(|note| note.contains(text)).collect())
+    Ok(notes
+        .all()
+        .into_iter()
+        .filter(|note| note.contains(text))
+        .collect())
 }
 
 fn count_words(notes: &Notes) -> Result<usize, ToolError> {
-    Ok(notes.all().iter().map(|note| note.split_whitespace().count()).sum())
+    Ok(notes
+        .all()
+        .iter()
+        .map(|note| note.split_whitespace().count())
+        .sum())
 }
 
 async fn tidy(cx: Context) -> Result<String, ToolError> {
     cx.log(LogLevel::Info, "tidying up").await;
     for step in 1..=3 {
-        cx.progress_message(step, Some(3.0), format!("shelf {step}")).await;
+        cx.progress_message(step, Some(3.0), format!("shelf {step}"))
+            .await;
     }
     Ok("All is in order.".to_owned())
 }
@@ -155,8 +174,10 @@ fn with_questions(server: Server, notes: &Notes) -> Server {
         )
         .tool(Tool::new("connect", connect).description("Connects an account on a web page"))
         .tool(
-            Tool::new("summarize", move |cx: Context| summarize(summing.clone(), cx))
-                .description("Lets the client's model summarize the notes"),
+            Tool::new("summarize", move |cx: Context| {
+                summarize(summing.clone(), cx)
+            })
+            .description("Lets the client's model summarize the notes"),
         )
         .tool(Tool::new("places", places).description("Lists where the user works"))
 }
@@ -171,18 +192,29 @@ struct Signature {
 }
 
 async fn sign(notes: Notes, cx: Context) -> Result<String, ToolError> {
-    match cx.elicit("signature", Signature::ask("Who signs this note?")).await? {
+    match cx
+        .elicit("signature", Signature::ask("Who signs this note?"))
+        .await?
+    {
         Elicited::Accepted(Signature { name, dated }) => {
-            notes.push(format!("signed by {name}{}", if dated { " today" } else { "" }));
+            notes.push(format!(
+                "signed by {name}{}",
+                if dated { " today" } else { "" }
+            ));
             Ok(format!("Signed by {name}."))
         }
         Elicited::Declined => Ok("The user did not want to sign.".to_owned()),
-        Elicited::Cancelled => Err(ToolError::new("the user closed the question; ask them what they want")),
+        Elicited::Cancelled => Err(ToolError::new(
+            "the user closed the question; ask them what they want",
+        )),
     }
 }
 
 async fn connect(cx: Context) -> Result<String, ToolError> {
-    let question = Elicitation::url("Please log in to your account.", "https://example.com/login");
+    let question = Elicitation::url(
+        "Please log in to your account.",
+        "https://example.com/login",
+    );
     match cx.elicit("login", question).await?.accepted() {
         Some(()) => Ok("The user went to the page.".to_owned()),
         None => Ok("The user stayed here.".to_owned()),
@@ -191,15 +223,25 @@ async fn connect(cx: Context) -> Result<String, ToolError> {
 
 async fn summarize(notes: Notes, cx: Context) -> Result<String, ToolError> {
     // A client may answer by calling again, and the handler runs from the top: what must not happen twice is in `once`.
-    let count: usize = cx.once("announce", async || Ok::<_, ToolError>(notes.push("A summary was asked for.".into()))).await?;
+    let count: usize = cx
+        .once("announce", async || {
+            Ok::<_, ToolError>(notes.push("A summary was asked for.".into()))
+        })
+        .await?;
     let prompt = format!("Summarize these notes: {}", notes.all().join("; "));
-    let answer = cx.sample("summary", Sampling::text(prompt).max_tokens(200)).await?;
+    let answer = cx
+        .sample("summary", Sampling::text(prompt).max_tokens(200))
+        .await?;
     Ok(format!("{count} notes: {}", answer.text()))
 }
 
 async fn places(cx: Context) -> Result<String, ToolError> {
     let roots = cx.roots("roots").await?;
-    Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(", "))
+    Ok(roots
+        .into_iter()
+        .map(|root| root.uri)
+        .collect::<Vec<_>>()
+        .join(", "))
 }
 
 // ------------------------------------------------------------------------------------------- resources
@@ -220,13 +262,19 @@ fn with_resources(server: Server, notes: &Notes) -> Server {
                 .mime_type("text/plain")
                 .annotations(Annotations::new().audience([Role::User]).priority(0.8)),
         )
-        .resource(Resource::bytes("notes://pixel", "pixel", "image/png", PIXEL).description("A dot"))
+        .resource(
+            Resource::bytes("notes://pixel", "pixel", "image/png", PIXEL).description("A dot"),
+        )
         .template(
-            ResourceTemplate::new("notes://note/{number}", "note", move |note, _: Context| read_one(one.clone(), note))
-                .description("One note by its number")
-                .mime_type("text/plain")
-                .complete("number", move |typed: Completing, _: Context| numbers(ids.clone(), typed))
-                .cache(CacheHint::private(Duration::from_secs(10))),
+            ResourceTemplate::new("notes://note/{number}", "note", move |note, _: Context| {
+                read_one(one.clone(), note)
+            })
+            .description("One note by its number")
+            .mime_type("text/plain")
+            .complete("number", move |typed: Completing, _: Context| {
+                numbers(ids.clone(), typed)
+            })
+            .cache(CacheHint::private(Duration::from_secs(10))),
         )
 }
 
@@ -240,14 +288,20 @@ struct Number {
 }
 
 async fn read_one(notes: Notes, Number { number }: Number) -> Result<String, RequestError> {
-    let number: usize = number.parse().map_err(|_| RequestError::invalid("`number` must be a number"))?;
-    let note = number.checked_sub(1).and_then(|at| notes.all().get(at).cloned());
+    let number: usize = number
+        .parse()
+        .map_err(|_| RequestError::invalid("`number` must be a number"))?;
+    let note = number
+        .checked_sub(1)
+        .and_then(|at| notes.all().get(at).cloned());
     note.ok_or_else(RequestError::not_found)
 }
 
 async fn numbers(notes: Notes, typed: Completing) -> Result<Vec<String>, RequestError> {
     let numbers = (1..=notes.all().len()).map(|number| number.to_string());
-    Ok(numbers.filter(|number| number.starts_with(&typed.value)).collect())
+    Ok(numbers
+        .filter(|number| number.starts_with(&typed.value))
+        .collect())
 }
 
 // --------------------------------------------------------------------------------------------- prompts

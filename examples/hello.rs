@@ -28,9 +28,15 @@ async fn greet(args: Greet) -> Result<String, ToolError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let server = Server::new("hello", "1.0.0")
-        .tool(Tool::new("greet", greet).description("Greets someone").read_only());
-    match std::env::args().skip_while(|argument| argument != "--listen").nth(1) {
+    let server = Server::new("hello", "1.0.0").tool(
+        Tool::new("greet", greet)
+            .description("Greets someone")
+            .read_only(),
+    );
+    match std::env::args()
+        .skip_while(|argument| argument != "--listen")
+        .nth(1)
+    {
         Some(address) => http::serve(TcpListener::bind(address).await?, server).await?,
         None => stdio::serve(server).await?,
     }

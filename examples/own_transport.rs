@@ -23,7 +23,12 @@ use turnbuckle::{Server, Tool, ToolError};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let check = std::env::args().any(|argument| argument == "--check");
-    let listener = TcpListener::bind(if check { "127.0.0.1:0" } else { "127.0.0.1:9000" }).await?;
+    let listener = TcpListener::bind(if check {
+        "127.0.0.1:0"
+    } else {
+        "127.0.0.1:9000"
+    })
+    .await?;
     let address = listener.local_addr()?;
     println!("listening on {address}");
     tokio::select! {

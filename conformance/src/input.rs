@@ -9,27 +9,64 @@ use serde_json::{Map, Value, json};
 use turnbuckle::{
     Context, Elicitation, Elicited, Form, Sampling, Server, Tool, ToolError,
     types::elicitation::{
-        BooleanSchema, ElicitSchema, EnumOption, MultiSelectSchema, NumberSchema, SingleSelectSchema, StringSchema,
+        BooleanSchema, ElicitSchema, EnumOption, MultiSelectSchema, NumberSchema,
+        SingleSelectSchema, StringSchema,
     },
 };
 
 pub(crate) fn offer(server: Server) -> Server {
     let server = server
         .tool(Tool::new("test_sampling", sampling).description("Asks the client's model"))
-        .tool(Tool::new("test_elicitation", elicitation).description("Asks the user for a name and an address"))
-        .tool(Tool::new("test_elicitation_sep1034_defaults", defaults).description("Asks with defaults"))
-        .tool(Tool::new("test_elicitation_sep1330_enums", choices).description("Asks with every kind of choice"));
+        .tool(
+            Tool::new("test_elicitation", elicitation)
+                .description("Asks the user for a name and an address"),
+        )
+        .tool(
+            Tool::new("test_elicitation_sep1034_defaults", defaults)
+                .description("Asks with defaults"),
+        )
+        .tool(
+            Tool::new("test_elicitation_sep1330_enums", choices)
+                .description("Asks with every kind of choice"),
+        );
     let server = server
-        .tool(Tool::new("test_missing_capability", needs_sampling).description("Needs a client with a model"))
-        .tool(Tool::new("test_streaming_elicitation", ask_name).description("Asks while the answer is awaited"));
+        .tool(
+            Tool::new("test_missing_capability", needs_sampling)
+                .description("Needs a client with a model"),
+        )
+        .tool(
+            Tool::new("test_streaming_elicitation", ask_name)
+                .description("Asks while the answer is awaited"),
+        );
     server
-        .tool(Tool::new("test_input_required_result_elicitation", ask_name).description("Asks the user"))
-        .tool(Tool::new("test_input_required_result_sampling", ask_model).description("Asks the model"))
-        .tool(Tool::new("test_input_required_result_list_roots", ask_roots).description("Asks for the roots"))
-        .tool(Tool::new("test_input_required_result_request_state", confirm).description("Asks and keeps state"))
-        .tool(Tool::new("test_input_required_result_tampered_state", confirm).description("Notices changed state"))
-        .tool(Tool::new("test_input_required_result_multiple_inputs", ask_all).description("Asks three at once"))
-        .tool(Tool::new("test_input_required_result_multi_round", two_rounds).description("Asks twice"))
+        .tool(
+            Tool::new("test_input_required_result_elicitation", ask_name)
+                .description("Asks the user"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_sampling", ask_model)
+                .description("Asks the model"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_list_roots", ask_roots)
+                .description("Asks for the roots"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_request_state", confirm)
+                .description("Asks and keeps state"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_tampered_state", confirm)
+                .description("Notices changed state"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_multiple_inputs", ask_all)
+                .description("Asks three at once"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_multi_round", two_rounds)
+                .description("Asks twice"),
+        )
         .tool(
             Tool::new("test_input_required_result_capabilities", what_it_offers)
                 .description("Asks only for what the client offers"),
@@ -43,7 +80,9 @@ struct SamplingArgs {
 }
 
 async fn sampling(args: SamplingArgs, cx: Context) -> Result<String, ToolError> {
-    let answer = cx.sample("prompt", Sampling::text(args.prompt).max_tokens(100)).await?;
+    let answer = cx
+        .sample("prompt", Sampling::text(args.prompt).max_tokens(100))
+        .await?;
     Ok(format!("LLM response: {}", answer.text()))
 }
 
@@ -62,11 +101,15 @@ struct Account {
 }
 
 async fn elicitation(args: ElicitationArgs, cx: Context) -> Result<String, ToolError> {
-    Ok(match cx.elicit("account", Account::ask(args.message)).await? {
-        Elicited::Accepted(Account { username, email }) => format!("User response: {username}, {email}"),
-        Elicited::Declined => "The user declined.".to_owned(),
-        Elicited::Cancelled => "The user closed the form.".to_owned(),
-    })
+    Ok(
+        match cx.elicit("account", Account::ask(args.message)).await? {
+            Elicited::Accepted(Account { username, email }) => {
+                format!("User response: {username}, {email}")
+            }
+            Elicited::Declined => "The user declined.".to_owned(),
+            Elicited::Cancelled => "The user closed the form.".to_owned(),
+        },
+    )
 }
 
 async fn defaults(cx: Context) -> Result<String, ToolError> {
@@ -82,7 +125,8 @@ async fn defaults(cx: Context) -> Result<String, ToolError> {
 
 async fn choices(cx: Context) -> Result<String, ToolError> {
     let plain = ["option1", "option2", "option3"];
-    let titled = ["1", "2", "3"].map(|n| EnumOption::titled(format!("value{n}"), format!("Option {n}")));
+    let titled =
+        ["1", "2", "3"].map(|n| EnumOption::titled(format!("value{n}"), format!("Option {n}")));
     // Titles in `enumNames` are how an earlier revision spelled them; new code would not ask for it.
     let names: SingleSelectSchema = serde_json::from_value(json!({
         "type": "string",
@@ -99,7 +143,10 @@ async fn choices(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn fill_in(cx: &Context, message: &str, form: ElicitSchema) -> Result<String, ToolError> {
-    let answer: Option<Map<String, Value>> = cx.elicit("form", Elicitation::form(message, form)).await?.accepted();
+    let answer: Option<Map<String, Value>> = cx
+        .elicit("form", Elicitation::form(message, form))
+        .await?
+        .accepted();
     Ok(match answer {
         Some(content) => format!("Elicitation completed: {}", Value::Object(content)),
         None => "The form was not filled in.".to_owned(),
@@ -107,7 +154,9 @@ async fn fill_in(cx: &Context, message: &str, form: ElicitSchema) -> Result<Stri
 }
 
 async fn needs_sampling(cx: Context) -> Result<String, ToolError> {
-    let answer = cx.sample("anything", Sampling::text("Say anything.")).await?;
+    let answer = cx
+        .sample("anything", Sampling::text("Say anything."))
+        .await?;
     Ok(answer.text())
 }
 
@@ -117,7 +166,9 @@ struct Name {
 }
 
 async fn ask_name(cx: Context) -> Result<String, ToolError> {
-    let answer = cx.elicit("user_name", Name::ask("What is your name?")).await?;
+    let answer = cx
+        .elicit("user_name", Name::ask("What is your name?"))
+        .await?;
     Ok(match answer.accepted() {
         Some(Name { name }) => format!("Hello, {name}!"),
         None => "Hello, whoever you are!".to_owned(),
@@ -142,7 +193,9 @@ struct Confirmation {
 }
 
 async fn confirm(cx: Context) -> Result<String, ToolError> {
-    let answer = cx.elicit("confirm", Confirmation::ask("Please confirm.")).await?;
+    let answer = cx
+        .elicit("confirm", Confirmation::ask("Please confirm."))
+        .await?;
     let confirmed = answer.accepted().is_some_and(|answer| answer.ok);
     Ok(format!("state-ok, confirmed: {confirmed}"))
 }
@@ -150,11 +203,20 @@ async fn confirm(cx: Context) -> Result<String, ToolError> {
 async fn ask_all(cx: Context) -> Result<String, ToolError> {
     let (name, greeting, roots) = tokio::try_join!(
         cx.elicit("user_name", Name::ask("What is your name?")),
-        cx.sample("greeting", Sampling::text("Write a greeting.").max_tokens(50)),
+        cx.sample(
+            "greeting",
+            Sampling::text("Write a greeting.").max_tokens(50)
+        ),
         cx.roots("client_roots"),
     )?;
-    let name = name.accepted().map_or("stranger".to_owned(), |answer| answer.name);
-    Ok(format!("{}, {name}! You have {} roots.", greeting.text(), roots.len()))
+    let name = name
+        .accepted()
+        .map_or("stranger".to_owned(), |answer| answer.name);
+    Ok(format!(
+        "{}, {name}! You have {} roots.",
+        greeting.text(),
+        roots.len()
+    ))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -163,7 +225,11 @@ struct Color {
 }
 
 async fn two_rounds(cx: Context) -> Result<String, ToolError> {
-    let Some(Name { name }) = cx.elicit("step1", Name::ask("What is your name?")).await?.accepted() else {
+    let Some(Name { name }) = cx
+        .elicit("step1", Name::ask("What is your name?"))
+        .await?
+        .accepted()
+    else {
         return Ok("No name, no color.".to_owned());
     };
     let question = Color::ask(format!("Which color do you like, {name}?"));

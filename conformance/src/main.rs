@@ -34,13 +34,20 @@ fn server() -> Server {
 
 fn address() -> Result<String, &'static str> {
     let mut arguments = std::env::args().skip(1);
-    match (arguments.next().as_deref(), arguments.next(), arguments.next()) {
+    match (
+        arguments.next().as_deref(),
+        arguments.next(),
+        arguments.next(),
+    ) {
         (Some("--listen"), Some(address), None) => Ok(address),
         _ => Err("usage: conformance-server --listen ADDRESS"),
     }
 }
 
-#[expect(clippy::print_stdout, reason = "whoever started us waits for this line")]
+#[expect(
+    clippy::print_stdout,
+    reason = "whoever started us waits for this line"
+)]
 fn announce(listener: &TcpListener) -> std::io::Result<()> {
     println!("listening on http://{}/mcp", listener.local_addr()?);
     Ok(())

@@ -22,7 +22,10 @@ pub(crate) fn offer(server: Server) -> Server {
             Prompt::new("test_prompt_with_embedded_resource", with_resource)
                 .description("A prompt that holds a resource"),
         )
-        .prompt(Prompt::new("test_prompt_with_image", with_image).description("A prompt that holds a picture"))
+        .prompt(
+            Prompt::new("test_prompt_with_image", with_image)
+                .description("A prompt that holds a picture"),
+        )
         .prompt(
             Prompt::new("test_input_required_result_prompt", with_question)
                 .description("A prompt that asks the user first"),
@@ -42,7 +45,9 @@ struct TwoArguments {
 }
 
 async fn with_arguments(TwoArguments { arg1, arg2 }: TwoArguments) -> Result<String, RequestError> {
-    Ok(format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"))
+    Ok(format!(
+        "Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+    ))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -53,8 +58,9 @@ struct OneResource {
 }
 
 async fn with_resource(args: OneResource) -> Result<Messages, RequestError> {
-    let contents = TextResourceContents::new(args.resource_uri, "Embedded resource content for testing.")
-        .mime_type("text/plain");
+    let contents =
+        TextResourceContents::new(args.resource_uri, "Embedded resource content for testing.")
+            .mime_type("text/plain");
     let resource = ContentBlock::resource(ResourceContents::from(contents));
     Ok(Messages::new([
         PromptMessage::user(resource),

@@ -22,16 +22,37 @@ pub(crate) fn offer(server: Server) -> Server {
         .tool(Tool::new("test_simple_text", simple_text).description("Returns text"))
         .tool(Tool::new("test_image_content", image).description("Returns a picture"))
         .tool(Tool::new("test_audio_content", audio).description("Returns a recording"))
-        .tool(Tool::new("test_embedded_resource", embedded_resource).description("Returns a resource"))
-        .tool(Tool::new("test_multiple_content_types", mixed).description("Returns text, a picture and a resource"))
-        .tool(Tool::new("test_error_handling", failing).description("Fails in a way that the model can read"))
+        .tool(
+            Tool::new("test_embedded_resource", embedded_resource)
+                .description("Returns a resource"),
+        )
+        .tool(
+            Tool::new("test_multiple_content_types", mixed)
+                .description("Returns text, a picture and a resource"),
+        )
+        .tool(
+            Tool::new("test_error_handling", failing)
+                .description("Fails in a way that the model can read"),
+        )
         .tool(Tool::new("test_tool_with_progress", with_progress).description("Reports progress"))
         .tool(Tool::new("test_tool_with_logging", with_logging).description("Sends log messages"))
         .tool(Tool::new("test_logging_tool", logs_once).description("Sends one log message"))
-        .tool(Tool::new("test_reconnection", reconnection).description("Answers on a stream that was cut"))
-        .tool(Tool::new("test_trigger_tool_change", tool_change).description("Tells that tools have changed"))
-        .tool(Tool::new("test_trigger_prompt_change", prompt_change).description("Tells that prompts have changed"))
-        .tool(Tool::new("test_custom_header", custom_header).description("Has an argument that is also a header"))
+        .tool(
+            Tool::new("test_reconnection", reconnection)
+                .description("Answers on a stream that was cut"),
+        )
+        .tool(
+            Tool::new("test_trigger_tool_change", tool_change)
+                .description("Tells that tools have changed"),
+        )
+        .tool(
+            Tool::new("test_trigger_prompt_change", prompt_change)
+                .description("Tells that prompts have changed"),
+        )
+        .tool(
+            Tool::new("test_custom_header", custom_header)
+                .description("Has an argument that is also a header"),
+        )
         .tool(
             Tool::raw("json_schema_2020_12_tool", schema_2020_12(), echo)
                 .description("Has a schema of many keywords"),
@@ -76,7 +97,9 @@ fn embedded(uri: &str, mime_type: &str, text: &str) -> ContentBlock {
 }
 
 async fn failing() -> Result<Output, ToolError> {
-    Err(ToolError::new("This tool intentionally returns an error for testing"))
+    Err(ToolError::new(
+        "This tool intentionally returns an error for testing",
+    ))
 }
 
 async fn with_progress(cx: Context) -> Result<&'static str, ToolError> {
@@ -98,7 +121,8 @@ async fn with_logging(cx: Context) -> Result<&'static str, ToolError> {
 }
 
 async fn logs_once(cx: Context) -> Result<&'static str, ToolError> {
-    cx.log(LogLevel::Info, "Only who asked for messages sees this").await;
+    cx.log(LogLevel::Info, "Only who asked for messages sees this")
+        .await;
     Ok("A message was logged, if you wanted it.")
 }
 

@@ -7,7 +7,9 @@
 use std::error::Error;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 use turnbuckle::Server;
 
 pub async fn run(server: Server) -> Result<(), Box<dyn Error>> {
@@ -15,9 +17,18 @@ pub async fn run(server: Server) -> Result<(), Box<dyn Error>> {
     for (method, params) in [
         ("server/discover", json!({})),
         ("tools/list", json!({})),
-        ("tools/call", json!({ "name": "add", "arguments": { "text": "Water the plants" } })),
-        ("tools/call", json!({ "name": "add", "arguments": { "text": " " } })),
-        ("tools/call", json!({ "name": "find", "arguments": { "text": "plants" } })),
+        (
+            "tools/call",
+            json!({ "name": "add", "arguments": { "text": "Water the plants" } }),
+        ),
+        (
+            "tools/call",
+            json!({ "name": "add", "arguments": { "text": " " } }),
+        ),
+        (
+            "tools/call",
+            json!({ "name": "find", "arguments": { "text": "plants" } }),
+        ),
         ("tools/call", json!({ "name": "count_words" })),
         ("tools/call", json!({ "name": "tidy" })),
         ("tools/call", json!({ "name": "card" })),
@@ -31,7 +42,10 @@ pub async fn run(server: Server) -> Result<(), Box<dyn Error>> {
         ("resources/read", json!({ "uri": "notes://pixel" })),
         ("resources/read", json!({ "uri": "notes://note/1" })),
         ("prompts/list", json!({})),
-        ("prompts/get", json!({ "name": "review", "arguments": { "tone": "frank" } })),
+        (
+            "prompts/get",
+            json!({ "name": "review", "arguments": { "tone": "frank" } }),
+        ),
         (
             "completion/complete",
             json!({
@@ -57,7 +71,11 @@ impl Client {
         let (reader, writer) = tokio::io::split(theirs);
         tokio::spawn(turnbuckle::serve_lines(reader, writer, server));
         let (answers, requests) = tokio::io::split(ours);
-        Self { requests, answers: BufReader::new(answers).lines(), last_id: 0 }
+        Self {
+            requests,
+            answers: BufReader::new(answers).lines(),
+            last_id: 0,
+        }
     }
 
     /// Calls a method, as often as it takes to answer the server's questions.
@@ -69,7 +87,9 @@ impl Client {
                 return Ok(());
             }
             let questions = result["inputRequests"].as_object().ok_or("no questions")?;
-            let answers = questions.iter().map(|(key, question)| (key.clone(), answer_to(question)));
+            let answers = questions
+                .iter()
+                .map(|(key, question)| (key.clone(), answer_to(question)));
             params["inputResponses"] = Value::Object(answers.collect());
             params["requestState"] = result["requestState"].take();
         }
@@ -85,14 +105,24 @@ impl Client {
                 { "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} },
             "io.modelcontextprotocol/logLevel": "debug"
         });
-        let request = json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params });
-        self.requests.write_all(format!("{request}\n").as_bytes()).await?;
+        let request =
+            json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params });
+        self.requests
+            .write_all(format!("{request}\n").as_bytes())
+            .await?;
         loop {
-            let line = self.answers.next_line().await?.ok_or("the server hung up")?;
+            let line = self
+                .answers
+                .next_line()
+                .await?
+                .ok_or("the server hung up")?;
             println!("< {}", shortened(&line));
             let mut message: Value = serde_json::from_str(&line)?;
             if message["id"] == self.last_id {
-                return message.get_mut("result").map(Value::take).ok_or_else(|| "this is not a result".into());
+                return message
+                    .get_mut("result")
+                    .map(Value::take)
+                    .ok_or_else(|| "this is not a result".into());
             }
         }
     }
@@ -101,7 +131,9 @@ impl Client {
 /// What a user, a model and an editor might say.
 fn answer_to(question: &Value) -> Value {
     match question["method"].as_str() {
-        Some("elicitation/create") => json!({ "action": "accept", "content": { "name": "Ada Lovelace" } }),
+        Some("elicitation/create") => {
+            json!({ "action": "accept", "content": { "name": "Ada Lovelace" } })
+        }
         Some("sampling/createMessage") => json!({
             "role": "assistant", "model": "none", "content": { "type": "text", "text": "There is work to do." }
         }),

@@ -53,7 +53,7 @@ pub use turnbuckle_store as store;
 /// What is on the wire below the payloads of [`types`](crate::types).
 pub mod protocol {
     pub use turnbuckle_protocol::{
-        Meta, Principal, RequestId, Revision, RpcError, Versioned, codec, jsonrpc, meta, method, pending, revision,
-        uri_template,
+        Meta, Principal, RequestId, Revision, RpcError, Versioned, codec, jsonrpc, meta, method,
+        pending, revision, uri_template,
     };
 }
