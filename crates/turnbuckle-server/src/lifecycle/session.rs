@@ -136,6 +136,13 @@ pub(crate) fn refuse(
     Exchange::new(call, Run::Ready(Err(error)))
 }
 
+/// Answers a ping that came before any handshake.
+pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
+    let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
+    let caller = caller(&record, None, Arc::default(), arrival);
+    empty(Arc::new(Call::new(id, server.clone(), caller, None)))
+}
+
 /// The methods that exist only in sessions.
 fn own(
     server: &Server,
@@ -260,8 +267,10 @@ fn caller(
         extensions: arrival.extensions,
         progress_token,
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
-        live: Some(live),
+        // Until the client says that the handshake is done, nothing may be asked of it.
+        live: record.initialized.then_some(live),
         says_goodbye: false,
+        closing: arrival.closing,
     }
 }
 

@@ -89,6 +89,7 @@ pub(crate) fn admit(
         log_level,
         live: None,
         says_goodbye: arrival.says_goodbye,
+        closing: arrival.closing,
     })
 }
 
