@@ -8,6 +8,7 @@ use turnbuckle_protocol::{
     jsonrpc::{Notification, Request},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
+    revision::Versioned,
     types::{
         CancelledParams, InitializeParams, InitializeResult, LogLevel, ProgressParams,
         SetLevelParams, SubscribeParams,
@@ -34,8 +35,10 @@ pub(crate) fn initialize(
     request: &Request<'_>,
     arrival: Arrival,
 ) -> Result<(SessionRecord, Exchange), RpcError> {
-    let params = request.params.parse::<InitializeParams>()?;
+    let mut params = request.params.parse::<InitializeParams>()?;
     let revision = negotiate(&params.protocol_version);
+    // A client may declare what the revision it gets has no words for; that must not be asked of it.
+    params.raise(revision);
     let client = ClientProfile {
         info: Some(params.client_info),
         capabilities: params.capabilities,

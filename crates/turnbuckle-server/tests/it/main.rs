@@ -4,3 +4,4 @@
 
 mod lines_eras;
 mod lines_peer;
+mod older_peers;
