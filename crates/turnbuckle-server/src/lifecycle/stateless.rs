@@ -84,12 +84,15 @@ pub(crate) fn admit(
         rules: Rules::of(Revision::MODERN),
         client: Arc::new(client),
         principal: arrival.principal,
+        headers: arrival.headers,
+        peer: arrival.peer,
         extensions: arrival.extensions,
         progress_token: meta.progress_token,
         log_level,
         may_be_asked: true,
         live: None,
         says_goodbye: arrival.says_goodbye,
+        closing: arrival.closing,
     })
 }
 
