@@ -172,7 +172,7 @@ fn simplify(schema: &mut ElicitSchema) {
                 choice.default = None;
                 choice.spell_names();
             }
-            // One of several is the nearest thing; its answer is a string, to be read as a list of one.
+            // One of several is the nearest thing; `ElicitSchema::widen` makes a list of its answer.
             PrimitiveSchema::MultiSelect(choices) => {
                 let mut choice = SingleSelectSchema::new(choices.options().to_vec());
                 choice.title = choices.title.take();

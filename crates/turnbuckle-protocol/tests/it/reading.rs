@@ -294,3 +294,15 @@ fn a_missing_capability_is_named_and_nothing_else() {
         assert_eq!(missing(declared, required), expected.map(object));
     }
 }
+
+#[test]
+fn a_lone_answer_to_a_multiple_choice_is_a_list_of_one() {
+    let mut answers = json!({ "tags": "a", "sizes": ["s"], "colour": "red", "name": "Ada" });
+
+    crate::samples::form().widen(answers.as_object_mut().unwrap());
+
+    assert_eq!(
+        answers,
+        json!({ "tags": ["a"], "sizes": ["s"], "colour": "red", "name": "Ada" })
+    );
+}

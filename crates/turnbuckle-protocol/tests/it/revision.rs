@@ -89,6 +89,17 @@ fn structured_objects_are_sent_since_2025_06_18() {
 }
 
 #[test]
+fn structured_content_alone_becomes_text_where_it_is_unknown() {
+    let alone = CallToolResult::default().structured_content(json!({ "sum": 3 }));
+
+    assert!(lowered(alone.clone(), V2025_06_18).content.is_empty());
+    assert_eq!(
+        lowered(alone, V2025_03_26).content,
+        [ContentBlock::text(r#"{"sum":3}"#)]
+    );
+}
+
+#[test]
 fn a_resource_link_becomes_text_before_2025_06_18() {
     let link = Resource::new("file:///a", "a")
         .title("A")
@@ -227,6 +238,10 @@ fn declared_capabilities_count_only_if_the_revision_has_them() {
     assert!(!client(V2025_11_25).has_extension(tasks::EXTENSION));
     assert!(client(V2026_07_28).has_extension(tasks::EXTENSION));
     assert!(client(V2026_07_28).tasks.is_none());
+    let server = |from| raised(samples::server_capabilities(), from);
+    assert!(server(V2025_06_18).tasks.is_none() && server(V2025_06_18).extensions.is_none());
+    assert!(server(V2025_11_25).tasks.is_some() && server(V2025_11_25).extensions.is_some());
+    assert!(!server(V2025_11_25).has_extension(tasks::EXTENSION));
 }
 
 #[test]
@@ -252,6 +267,7 @@ fn a_form_is_simplified_for_2025_06_18() {
         fields["size"],
         json!({ "type": "string", "description": "Yours", "enum": ["s", "l"], "enumNames": ["Small", "Large"] })
     );
+    assert_eq!(fields["sizes"]["description"], "All");
     assert_eq!(
         fields["tags"],
         json!({ "type": "string", "title": "Tags", "enum": ["a", "b"] })

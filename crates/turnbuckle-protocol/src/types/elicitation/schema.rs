@@ -10,6 +10,7 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{BooleanSchema, MultiSelectSchema, NumberSchema, SingleSelectSchema, StringSchema};
+use crate::types::JsonObject;
 
 /// What a form asks for: named fields, some of them required.
 ///
@@ -68,6 +69,20 @@ impl ElicitSchema {
     /// Says whether a field has to be filled in.
     pub fn is_required(&self, name: &str) -> bool {
         self.required.iter().any(|required| required == name)
+    }
+
+    /// Turns a lone string into a list of one where the form offers several.
+    ///
+    /// Clients before 2025-11-25 are shown a single choice in its place, and answer accordingly.
+    pub fn widen(&self, answers: &mut JsonObject) {
+        for (name, field) in &self.properties {
+            if let PrimitiveSchema::MultiSelect(_) = field
+                && let Some(answer) = answers.get_mut(name)
+                && answer.is_string()
+            {
+                *answer = Value::Array(vec![answer.take()]);
+            }
+        }
     }
 
     fn set(&mut self, name: String, schema: PrimitiveSchema) {
