@@ -2,5 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod lines_ending;
 mod lines_eras;
+mod lines_messages;
 mod lines_peer;
+mod lines_running;
