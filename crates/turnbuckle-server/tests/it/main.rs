@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod lines_asking;
+mod lines_changes;
 mod lines_ending;
 mod lines_eras;
+mod lines_lists;
 mod lines_messages;
 mod lines_peer;
 mod lines_running;
