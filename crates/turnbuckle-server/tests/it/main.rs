@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod http_bodies;
 mod http_caller;
+mod http_gate;
 mod http_modern;
 mod http_sessions;
+mod http_streams;
