@@ -2,9 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod http_bodies;
 mod http_caller;
+mod http_connections;
+mod http_gate;
+#[cfg(feature = "http2")]
+mod http_http2;
 mod http_modern;
 mod http_sessions;
+mod http_streams;
 mod lines_asking;
 mod lines_changes;
 mod lines_ending;
