@@ -167,11 +167,6 @@ impl Live {
         calls.iter().for_each(|call| call.outbox.cancel());
     }
 
-    /// How many calls are running.
-    pub(crate) fn running(&self) -> usize {
-        lock(&self.running).len()
-    }
-
     /// Notes that the peer has been answered something after its handshake.
     pub(crate) fn has_answered(&self) {
         self.answered.store(true, Ordering::Relaxed);
