@@ -5,9 +5,15 @@
 mod http_caller;
 mod http_modern;
 mod http_sessions;
+mod lines_asking;
+mod lines_changes;
 mod lines_ending;
 mod lines_eras;
+mod lines_hostile;
+mod lines_lists;
 mod lines_messages;
 mod lines_peer;
+mod lines_rounds;
 mod lines_running;
 mod older_peers;
+mod stdio_process;
