@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod http_bodies;
 mod http_caller;
+mod http_gate;
 mod http_modern;
 mod http_sessions;
+mod http_streams;
 mod lines_asking;
 mod lines_changes;
 mod lines_ending;
