@@ -294,7 +294,7 @@ fn caller(
         // Until the client says that the handshake is done, nothing may be asked of it.
         live: record.initialized.then_some(live),
         says_goodbye: false,
-        closing: arrival.closing,
+        connected: arrival.connected,
     }
 }
 
