@@ -209,6 +209,8 @@ pub(crate) struct Caller {
     pub(crate) progress_token: Option<RequestId>,
     /// The least severe message that the client wants to hear; none at all without it.
     pub(crate) log_level: Option<LogLevel>,
+    /// Whether the client may be asked anything yet: a handshake has to be finished first.
+    pub(crate) may_be_asked: bool,
     /// Where requests to the client go, if the era has them.
     pub(crate) live: Option<Arc<Live>>,
     /// Whether the end of a subscription is also announced by a notification, as byte streams need it.

@@ -45,6 +45,12 @@ pub enum AskError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The client has not finished its handshake; until then it may not be asked.
+    #[error("`{method}` cannot be asked before the client has sent `notifications/initialized`")]
+    TooEarly {
+        /// What was to be asked.
+        method: &'static str,
+    },
     /// The question cannot be put into the words of the protocol.
     #[error("the question cannot be asked: {reason}")]
     Unaskable {

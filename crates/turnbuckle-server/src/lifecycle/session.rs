@@ -291,8 +291,8 @@ fn caller(
         extensions: arrival.extensions,
         progress_token,
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
-        // Until the client says that the handshake is done, nothing may be asked of it.
-        live: record.initialized.then_some(live),
+        may_be_asked: record.initialized,
+        live: Some(live),
         says_goodbye: false,
         connected: arrival.connected,
     }

@@ -87,6 +87,7 @@ pub(crate) fn admit(
         extensions: arrival.extensions,
         progress_token: meta.progress_token,
         log_level,
+        may_be_asked: true,
         live: None,
         says_goodbye: arrival.says_goodbye,
         connected: arrival.connected,

@@ -1,5 +1,6 @@
 //! Sessions in this process.
 
+use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
@@ -8,6 +9,7 @@ use super::profiles::Profiles;
 use super::table::{Entry, Table};
 use super::weight::weight;
 use super::{at_once, deadline, lock};
+use crate::random::OwnRandomness;
 use crate::{
     BoxFuture, SessionChange, SessionId, SessionLimits, SessionRecord, Sessions, StoreError,
 };
@@ -22,7 +24,7 @@ const ORDINARY: usize = 4 * 1024;
 /// no other session has the same client profile.
 pub struct MemorySessions {
     limits: SessionLimits,
-    table: Table<SessionId, Arc<SessionRecord>>,
+    table: Table<SessionId, Arc<SessionRecord>, BuildHasherDefault<OwnRandomness>>,
     profiles: Profiles,
     /// Sessions that expired and made room before anyone swept them.
     evicted: Mutex<Vec<SessionId>>,
