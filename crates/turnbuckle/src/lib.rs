@@ -40,6 +40,8 @@
 //!
 //! # Where things are
 //!
+//! - [`stdio`], [`http`], [`lines`]: the transports, each with one verb and a builder for its options. The feature `http2`
+//!   adds HTTP/2; nothing else changes.
 //! - [`Server`] and what it offers: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`].
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
@@ -50,7 +52,7 @@ pub use turnbuckle_protocol::types;
 pub use turnbuckle_server::*;
 pub use turnbuckle_store as store;
 
-/// What is on the wire below the payloads of [`types`](crate::types).
+/// What is on the wire below the payloads of [`types`].
 pub mod protocol {
     pub use turnbuckle_protocol::{
         Meta, Principal, RequestId, Revision, RpcError, Versioned, codec, jsonrpc, meta, method,
