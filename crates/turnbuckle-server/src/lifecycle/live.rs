@@ -87,7 +87,7 @@ impl Live {
                     open.settled = true;
                     return match answer {
                         Ok(Ok(result)) => Ok(result),
-                        Ok(Err(error)) => Err(AskError::Refused { method: method.into(), error }),
+                        Ok(Err(error)) => Err(AskError::Refused { method: method.into(), error: Box::new(error) }),
                         Err(_) => Err(AskError::Gone { method: method.into() }),
                     };
                 }

@@ -292,5 +292,5 @@ fn empty(call: Arc<Call>) -> Exchange {
 /// Announces that a session is needed, in the words of a JSON-RPC error.
 pub(crate) fn session_needed() -> RpcError {
     RpcError::invalid_request("this request belongs to no session: begin with `initialize`, then send its `Mcp-Session-Id`")
-        .with_data(json!({ "supported": Revision::ALL.map(|revision| revision.as_str()) }))
+        .with_data(json!({ "supported": Revision::ALL.map(Revision::as_str) }))
 }
