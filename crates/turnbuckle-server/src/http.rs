@@ -24,6 +24,7 @@ mod general;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;
+mod known;
 mod listener;
 mod memory;
 mod mirror;

@@ -163,7 +163,7 @@ static TABLE: [Rules; Revision::ALL.len()] = {
 pub(crate) fn meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
     match request.params.meta() {
         Some(raw) => RequestMeta::read(raw)
-            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}"))),
+            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {}", error.message))),
         None => Ok(RequestMeta::default()),
     }
 }

@@ -1,29 +1,26 @@
 //! The keys of a request's `_meta`, read in place.
 
-use std::{borrow::Cow, fmt};
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, IgnoredAny, MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 use super::keys;
-use crate::RequestId;
+use crate::{
+    RequestId, RpcError,
+    jsonrpc::{Object, string_value},
+};
 
 /// What the specification defines in the `_meta` of a request, borrowed from its JSON text.
 ///
 /// Nothing is built, and unknown keys are skipped. Whoever needs the identity or the capabilities of the client
-/// parses the raw text it finds here. A known key that is null counts as absent; one that comes twice is an error.
+/// parses the raw text it finds here. A known key that is null counts as absent; a key that comes twice is an error.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RequestMeta<'a> {
     /// The revision of the request; present on every modern one.
     pub protocol_version: Option<Cow<'a, str>>,
     /// Who asks.
-    pub client_info: Option<&'a RawValue>,
+    pub client_info: Option<&'a str>,
     /// What the asking client can do; present on every modern request.
-    pub client_capabilities: Option<&'a RawValue>,
+    pub client_capabilities: Option<&'a str>,
     /// From which level on log messages are wanted, not yet checked.
     pub log_level: Option<Cow<'a, str>>,
     /// What progress notifications of this request are to bear.
@@ -38,67 +35,33 @@ pub struct RequestMeta<'a> {
 
 impl<'a> RequestMeta<'a> {
     /// Reads the raw text of a `_meta` object.
-    pub fn read(meta: &'a str) -> serde_json::Result<Self> {
-        serde_json::from_str(meta)
-    }
-}
-
-// By hand, because a derived reader would copy the strings and take an array for an object.
-impl<'de: 'a, 'a> Deserialize<'de> for RequestMeta<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader)
-    }
-}
-
-struct Reader;
-
-impl<'de> Visitor<'de> for Reader {
-    type Value = RequestMeta<'de>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a `_meta` object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut meta = RequestMeta::default();
-        while let Some(Text(key)) = map.next_key()? {
+    pub fn read(meta: &'a str) -> Result<Self, RpcError> {
+        let mut read = Self::default();
+        for (key, value) in Object::parse(meta)?
+            .members()
+            .filter(|(_, value)| *value != "null")
+        {
             match &*key {
-                keys::PROTOCOL_VERSION => text(&mut meta.protocol_version, &mut map, &key)?,
-                keys::CLIENT_INFO => once(&mut meta.client_info, map.next_value()?, &key)?,
-                keys::CLIENT_CAPABILITIES => {
-                    once(&mut meta.client_capabilities, map.next_value()?, &key)?;
-                }
-                keys::LOG_LEVEL => text(&mut meta.log_level, &mut map, &key)?,
-                keys::PROGRESS_TOKEN => once(&mut meta.progress_token, map.next_value()?, &key)?,
-                keys::TRACEPARENT => text(&mut meta.traceparent, &mut map, &key)?,
-                keys::TRACESTATE => text(&mut meta.tracestate, &mut map, &key)?,
-                keys::BAGGAGE => text(&mut meta.baggage, &mut map, &key)?,
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+                keys::PROTOCOL_VERSION => read.protocol_version = Some(text(&key, value)?),
+                keys::CLIENT_INFO => read.client_info = Some(value),
+                keys::CLIENT_CAPABILITIES => read.client_capabilities = Some(value),
+                keys::LOG_LEVEL => read.log_level = Some(text(&key, value)?),
+                keys::PROGRESS_TOKEN => read.progress_token = Some(token(&key, value)?),
+                keys::TRACEPARENT => read.traceparent = Some(text(&key, value)?),
+                keys::TRACESTATE => read.tracestate = Some(text(&key, value)?),
+                keys::BAGGAGE => read.baggage = Some(text(&key, value)?),
+                _ => {}
             }
         }
-        Ok(meta)
+        Ok(read)
     }
 }
 
-/// A string that is borrowed unless it has escapes.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-fn text<'de, A: MapAccess<'de>>(
-    place: &mut Option<Cow<'de, str>>,
-    map: &mut A,
-    key: &str,
-) -> Result<(), A::Error> {
-    let value = map.next_value::<Option<Text<'de>>>()?;
-    once(place, value.map(|Text(text)| text), key)
+fn text<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>, RpcError> {
+    string_value(value).ok_or_else(|| RpcError::invalid_params(format!("`{key}` must be a string")))
 }
 
-fn once<T, E: Error>(place: &mut Option<T>, value: Option<T>, key: &str) -> Result<(), E> {
-    if place.is_some() {
-        return Err(E::custom(format_args!("duplicate `{key}`")));
-    }
-    *place = value;
-    Ok(())
+fn token(key: &str, value: &str) -> Result<RequestId, RpcError> {
+    RequestId::from_json(value)
+        .map_err(|_| RpcError::invalid_params(format!("`{key}` must be a string or an integer")))
 }

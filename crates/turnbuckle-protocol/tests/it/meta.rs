@@ -127,11 +127,8 @@ fn a_request_is_read_in_place() {
     assert_eq!(meta.protocol_version.as_deref(), Some("2026-07-28"));
     assert_eq!(meta.progress_token, Some(RequestId::from(1)));
     assert_eq!(meta.progress_token.unwrap().raw(), "1.0");
-    assert_eq!(
-        meta.client_info.unwrap().get(),
-        r#"{"name":"a","version":"1"}"#
-    );
-    assert_eq!(meta.client_capabilities.unwrap().get(), "{ }");
+    assert_eq!(meta.client_info.unwrap(), r#"{"name":"a","version":"1"}"#);
+    assert_eq!(meta.client_capabilities.unwrap(), "{ }");
     assert_eq!(meta.log_level.as_deref(), Some("info"));
     assert_eq!(meta.traceparent.as_deref(), Some("00-x"));
     assert!(meta.tracestate.is_none() && meta.baggage.is_none());

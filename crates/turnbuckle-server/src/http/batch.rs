@@ -12,10 +12,10 @@ use super::{
     body::Body,
     delivery,
     endpoint::{Endpoint, Head, Permit},
+    known::Known,
     post::NO_BATCH,
     presence::Present,
-    refusal,
-    session::{self, Known},
+    refusal, session,
     stateless::event_stream,
     work::{Next, Work},
 };

@@ -28,14 +28,15 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new(options: &Options, bound: Option<SocketAddr>) -> Self {
         let mut hosts = options.hosts.clone();
-        hosts.extend(Host::this_machine());
         let mut usual = Vec::new();
-        if let Some(bound) = bound {
-            let port = bound.port();
-            usual.extend([format!("127.0.0.1:{port}"), format!("localhost:{port}")]);
-            if !bound.ip().is_unspecified() {
-                hosts.push(Host::address(bound.ip()));
-            }
+        let this_machine =
+            bound.is_none_or(|bound| bound.ip().is_loopback() || bound.ip().is_unspecified());
+        if this_machine {
+            hosts.extend(Host::this_machine());
+        }
+        if let Some(bound) = bound.filter(|bound| !bound.ip().is_unspecified()) {
+            hosts.push(Host::address(bound.ip()));
+            usual.push(bound.to_string());
         }
         Self {
             hosts,
@@ -117,16 +118,19 @@ impl Gate {
     }
 }
 
+/// A header that was given twice, or that is not text.
+struct Ambiguous;
+
 /// The value of a header that may be there once.
 fn single<'a>(
     headers: &'a HeaderMap,
     name: &::http::HeaderName,
-) -> Result<Option<&'a str>, refusal::Ambiguous> {
+) -> Result<Option<&'a str>, Ambiguous> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| refusal::Ambiguous),
-        (Some(_), Some(_)) => Err(refusal::Ambiguous),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| Ambiguous),
+        (Some(_), Some(_)) => Err(Ambiguous),
     }
 }
 

@@ -18,12 +18,12 @@ use super::{
     delivery::{Sink, append},
     endpoint::{Endpoint, Head, Permit},
     feed::Feed,
+    known::{self, Known},
     mirror::LAST_EVENT_ID,
     post,
     presence::{Present, lock},
     reader::Reader,
     refusal,
-    session::{self, Known},
     stateless::event_stream,
 };
 use crate::lifecycle::session as rules;
@@ -49,7 +49,7 @@ struct State {
 
 /// Answers a GET on the endpoint.
 pub(super) async fn get(endpoint: &Arc<Endpoint>, head: Head) -> Response<Body> {
-    let known = match session::find(endpoint, &head, None).await {
+    let known = match known::find(endpoint, &head, None).await {
         Ok(known) => known,
         Err(refusal) => return refusal,
     };

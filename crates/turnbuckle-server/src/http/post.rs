@@ -16,6 +16,7 @@ use super::{
     Sessions,
     body::{self, Body},
     endpoint::{Endpoint, Head},
+    known,
     mirror::MCP_SESSION_ID,
     refusal, session, stateless, unremembered,
 };
@@ -97,7 +98,7 @@ fn judge(endpoint: &Endpoint, head: &Head, bytes: &Bytes) -> Verdict {
     }
     match endpoint.options.sessions {
         Sessions::Off => Verdict::WithoutSession,
-        Sessions::On => Verdict::Done(session::needed(None)),
+        Sessions::On => Verdict::Done(known::needed(None)),
     }
 }
 
@@ -123,7 +124,7 @@ fn judge_request(endpoint: &Endpoint, head: &Head, request: &Request<'_>) -> Ver
     }
     match endpoint.options.sessions {
         Sessions::Off => Verdict::WithoutSession,
-        Sessions::On => Verdict::Done(session::needed(Some(&request.id))),
+        Sessions::On => Verdict::Done(known::needed(Some(&request.id))),
     }
 }
 

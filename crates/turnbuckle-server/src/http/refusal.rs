@@ -9,10 +9,6 @@ use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 use super::body::Body;
 use crate::exchange::Answer;
 
-/// A header that was given twice, or that is not text.
-#[derive(Debug)]
-pub(super) struct Ambiguous;
-
 /// Refuses a request before anyone looked for its id.
 pub(super) fn plain(status: StatusCode, message: impl Into<String>) -> Response<Body> {
     error(status, None, &RpcError::invalid_request(message))

@@ -5,52 +5,31 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 use ::http::{HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use turnbuckle_protocol::{
-    Principal, RequestId, RpcError,
+    RequestId, RpcError,
     jsonrpc::{self, Incoming, Malformed, Message, Notification, Request},
     meta::RequestMeta,
 };
-use turnbuckle_store::{SessionChange, SessionId, SessionRecord, StoreError};
+use turnbuckle_store::{SessionChange, StoreError};
 
 use super::{
     Sessions, batch,
     body::Body,
     delivery,
     endpoint::{Endpoint, Head, Permit},
-    mirror::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-    presence::{Presences, Present},
+    known::{self, Known},
+    mirror::MCP_SESSION_ID,
+    presence::Present,
     refusal, stateless,
     work::Work,
 };
 use crate::{
     exchange::{Answer, Exchange, Step},
     lifecycle::{
-        self, Rules,
+        self,
         session::{self, Begun},
         stands_alone,
     },
 };
-
-/// A session that exists and belongs to whoever sent the request.
-pub(super) struct Known {
-    pub(super) id: SessionId,
-    pub(super) record: Arc<SessionRecord>,
-}
-
-impl Known {
-    pub(super) fn rules(&self) -> &'static Rules {
-        session::rules(&self.record)
-    }
-
-    /// Makes the session present in this process.
-    pub(super) fn enter(&self, endpoint: &Arc<Endpoint>) -> Present {
-        let present = Presences::enter(endpoint, self.id);
-        if self.rules().quiet_start {
-            // Whether the client got an answer is known only here.
-            present.keep();
-        }
-        present
-    }
-}
 
 /// Answers `initialize`, and begins a session.
 pub(super) async fn initialize(
@@ -126,7 +105,7 @@ pub(super) async fn post(
             return begin_session(endpoint, &head, request).await;
         }
     }
-    let known = match find(endpoint, &head, id(&incoming)).await {
+    let known = match known::find(endpoint, &head, id(&incoming)).await {
         Ok(known) => known,
         Err(refusal) => return refusal,
     };
@@ -156,67 +135,6 @@ fn id<'a>(incoming: &'a Result<Incoming<'_>, Malformed>) -> Option<&'a RequestId
         Ok(Incoming::One(Message::Request(request))) => Some(&request.id),
         _ => None,
     }
-}
-
-/// Finds the session that a request names, and sees whether both belong together.
-pub(super) async fn find(
-    endpoint: &Endpoint,
-    head: &Head,
-    id: Option<&RequestId>,
-) -> Result<Known, Response<Body>> {
-    let mut named = head.headers.get_all(MCP_SESSION_ID).iter();
-    let (Some(session), None) = (named.next(), named.next()) else {
-        return Err(needed(id));
-    };
-    let session: Option<SessionId> = session.to_str().ok().and_then(|text| text.parse().ok());
-    let Some(session) = session else {
-        return Err(unknown(id));
-    };
-    let sessions = &endpoint.server.store_ref().sessions;
-    let record = match sessions.load(&session).await {
-        Ok(Some(record)) if is_owner(&record, head) => record,
-        Ok(_) => return Err(unknown(id)),
-        Err(error) => return Err(unavailable(id, &error)),
-    };
-    let said_twice = head.headers.get_all(MCP_PROTOCOL_VERSION).iter().count() > 1;
-    let checked = if said_twice {
-        Err(RpcError::invalid_request(
-            "`MCP-Protocol-Version` is there more than once",
-        ))
-    } else {
-        session::check_version(&record, head.version())
-    };
-    match checked {
-        Ok(()) => Ok(Known {
-            id: session,
-            record,
-        }),
-        Err(error) => Err(refusal::error(StatusCode::BAD_REQUEST, id, &error)),
-    }
-}
-
-fn is_owner(record: &SessionRecord, head: &Head) -> bool {
-    match (&record.principal, head.principal()) {
-        (None, None) => true,
-        (Some(owner), Some(caller)) => Principal::is_same_caller(owner, &caller),
-        _ => false,
-    }
-}
-
-/// Refuses a message that names no session.
-pub(super) fn needed(id: Option<&RequestId>) -> Response<Body> {
-    refusal::error(StatusCode::BAD_REQUEST, id, &session::session_needed())
-}
-
-/// Refuses a session that is over, or is someone else's, or never was: nobody learns which.
-pub(super) fn unknown(id: Option<&RequestId>) -> Response<Body> {
-    let error = RpcError::invalid_request("there is no such session; begin with `initialize`");
-    refusal::error(StatusCode::NOT_FOUND, id, &error)
-}
-
-fn unavailable(id: Option<&RequestId>, error: &StoreError) -> Response<Body> {
-    tracing::error!(%error, "the store failed");
-    refusal::busy(id, "sessions cannot be read at the moment")
 }
 
 /// Answers a request: on the spot if it is ready, else by a task that does not depend on the connection.
@@ -324,15 +242,15 @@ fn refuse_malformed(
 
 /// Ends a session, what runs in it, and its streams.
 pub(super) async fn delete(endpoint: &Arc<Endpoint>, head: Head) -> Response<Body> {
-    let known = match find(endpoint, &head, None).await {
+    let known = match known::find(endpoint, &head, None).await {
         Ok(known) => known,
         Err(refusal) => return refusal,
     };
     let store = endpoint.server.store_ref();
     match store.sessions.remove(&known.id).await {
         Ok(true) => {}
-        Ok(false) => return unknown(None),
-        Err(error) => return unavailable(None, &error),
+        Ok(false) => return known::unknown(None),
+        Err(error) => return known::unavailable(None, &error),
     }
     endpoint.presences.close(&known.id);
     if let Err(error) = store.events.forget(&known.id).await {

@@ -1,6 +1,6 @@
 //! Requests that stand on their own: everything is said in `_meta`, nothing is remembered.
 
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 use turnbuckle_protocol::{
     Revision, RpcError,
     codec::headers,
@@ -70,8 +70,8 @@ pub(crate) fn admit(
         .transpose()
         .map_err(Refusal::bad_request)?;
     let description = Description {
-        info: meta.client_info.map(RawValue::get),
-        capabilities: capabilities.get(),
+        info: meta.client_info,
+        capabilities,
     };
     let client = match &arrival.connected {
         Some(connected) => connected.client(description),

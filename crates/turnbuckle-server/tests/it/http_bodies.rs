@@ -50,11 +50,7 @@ async fn what_is_not_json_is_a_parse_error() {
 
 #[tokio::test]
 async fn json_that_is_no_request_is_an_invalid_one() {
-    req!(
-        "base.error.invalid-request",
-        "base.request.id-not-null",
-        "base.batch.removed"
-    );
+    req!("base.error.invalid-request");
     let caller = Caller::new(server());
 
     for body in [

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Server, Tool, ToolError, http::Http};
 
-use crate::http_caller::{Caller, Empty, Stream, server, tool};
+use crate::http_caller::{Caller, Empty, Stream, server};
 
 /// A server whose tool `work` reports progress once per permit, three times, and then returns.
 fn stepwise() -> (Server, Arc<Semaphore>) {
@@ -408,7 +408,6 @@ async fn a_slow_reader_gets_everything() {
 
 #[tokio::test]
 async fn a_stream_needs_a_client_that_reads_events() {
-    req!("http.get.accept");
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut builder = caller.request(http::Method::GET);
     builder
@@ -420,89 +419,4 @@ async fn a_stream_needs_a_client_that_reads_events() {
         caller.send(builder, "").await.refusal().await,
         (406, -32600)
     );
-}
-
-#[tokio::test]
-async fn batches_exist_in_one_revision() {
-    let batch = json!([
-        tool(1, "echo", &json!({ "message": "a" })),
-        tool(2, "echo", &json!({ "message": "b" }))
-    ]);
-    for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
-        let caller = Caller::new(server()).in_session(version).await;
-        assert_eq!(
-            caller.post(&batch).await.refusal().await,
-            (400, -32600),
-            "{version}"
-        );
-    }
-    let caller = Caller::new(server()).in_session("2025-03-26").await;
-
-    let answers = caller.post(&batch).await.json().await;
-
-    let texts: Vec<_> = answers
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|answer| {
-            (
-                answer["id"].clone(),
-                answer["result"]["content"][0]["text"].clone(),
-            )
-        })
-        .collect();
-    assert_eq!(texts, [(json!(1), json!("a")), (json!(2), json!("b"))]);
-}
-
-#[tokio::test]
-async fn a_batch_without_requests_is_only_accepted() {
-    let caller = Caller::new(server()).in_session("2025-03-26").await;
-
-    let batch = json!([
-        { "jsonrpc": "2.0", "method": "notifications/initialized" },
-        { "jsonrpc": "2.0", "id": 9, "result": {} },
-    ]);
-
-    assert_eq!(caller.post(&batch).await.status(), 202);
-}
-
-#[tokio::test]
-async fn some_things_must_not_be_in_a_batch() {
-    let caller = Caller::new(server()).in_session("2025-03-26").await;
-    let modern = crate::http_caller::modern("tools/list", json!({}));
-
-    for batch in [
-        json!([]),
-        json!([crate::http_caller::initialize("2025-03-26")]),
-        json!([modern]),
-    ] {
-        assert_eq!(
-            caller.post(&batch).await.refusal().await,
-            (400, -32600),
-            "{batch}"
-        );
-    }
-    let mixed = json!([7, { "jsonrpc": "2.0", "id": 1, "method": "ping" }, { "jsonrpc": "2.0", "id": 1, "method": "ping" }]);
-    let answers = caller.post(&mixed).await.json().await;
-    assert_eq!(answers[0]["id"], json!(null));
-    assert_eq!(answers[0]["error"]["code"], -32600);
-    assert_eq!(answers.as_array().unwrap().len(), 3);
-}
-
-#[tokio::test]
-async fn a_batch_that_takes_time_is_a_stream_of_answers() {
-    let caller = Caller::new(server()).in_session("2025-03-26").await;
-    let batch = json!([
-        tool(1, "echo", &json!({ "message": "a" })),
-        tool(2, "progress", &json!({ "steps": 2 })),
-    ]);
-
-    let messages = caller.post(&batch).await.stream().messages().await;
-
-    let answers: Vec<_> = messages
-        .iter()
-        .filter(|message| message.get("result").is_some())
-        .collect();
-    assert_eq!(answers.len(), 2);
-    assert_eq!(messages.len(), 4);
 }

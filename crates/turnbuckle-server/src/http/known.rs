@@ -1,0 +1,101 @@
+//! The session that a request names.
+
+use std::sync::Arc;
+
+use ::http::{Response, StatusCode};
+use turnbuckle_protocol::{Principal, RequestId, RpcError};
+use turnbuckle_store::{SessionId, SessionRecord, StoreError};
+
+use super::{
+    body::Body,
+    endpoint::{Endpoint, Head},
+    mirror::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+    presence::{Presences, Present},
+    refusal,
+};
+use crate::lifecycle::{Rules, session};
+
+/// A session that exists and belongs to whoever sent the request.
+pub(super) struct Known {
+    pub(super) id: SessionId,
+    pub(super) record: Arc<SessionRecord>,
+}
+
+impl Known {
+    pub(super) fn rules(&self) -> &'static Rules {
+        session::rules(&self.record)
+    }
+
+    /// Makes the session present in this process.
+    pub(super) fn enter(&self, endpoint: &Arc<Endpoint>) -> Present {
+        let present = Presences::enter(endpoint, self.id);
+        if self.rules().quiet_start {
+            // Whether the client got an answer is known only here.
+            present.keep();
+        }
+        present
+    }
+}
+
+/// Finds the session that a request names, and sees whether both belong together.
+pub(super) async fn find(
+    endpoint: &Endpoint,
+    head: &Head,
+    id: Option<&RequestId>,
+) -> Result<Known, Response<Body>> {
+    let mut named = head.headers.get_all(MCP_SESSION_ID).iter();
+    let (Some(session), None) = (named.next(), named.next()) else {
+        return Err(needed(id));
+    };
+    let session: Option<SessionId> = session.to_str().ok().and_then(|text| text.parse().ok());
+    let Some(session) = session else {
+        return Err(unknown(id));
+    };
+    let sessions = &endpoint.server.store_ref().sessions;
+    let record = match sessions.load(&session).await {
+        Ok(Some(record)) if is_owner(&record, head) => record,
+        Ok(_) => return Err(unknown(id)),
+        Err(error) => return Err(unavailable(id, &error)),
+    };
+    match check_version(&record, head) {
+        Ok(()) => Ok(Known {
+            id: session,
+            record,
+        }),
+        Err(error) => Err(refusal::error(StatusCode::BAD_REQUEST, id, &error)),
+    }
+}
+
+fn check_version(record: &SessionRecord, head: &Head) -> Result<(), RpcError> {
+    if head.headers.get_all(MCP_PROTOCOL_VERSION).iter().count() > 1 {
+        return Err(RpcError::invalid_request(
+            "`MCP-Protocol-Version` is there more than once",
+        ));
+    }
+    session::check_version(record, head.version())
+}
+
+fn is_owner(record: &SessionRecord, head: &Head) -> bool {
+    match (&record.principal, head.principal()) {
+        (None, None) => true,
+        (Some(owner), Some(caller)) => Principal::is_same_caller(owner, &caller),
+        _ => false,
+    }
+}
+
+/// Refuses a message that names no session.
+pub(super) fn needed(id: Option<&RequestId>) -> Response<Body> {
+    refusal::error(StatusCode::BAD_REQUEST, id, &session::session_needed())
+}
+
+/// Refuses a session that is over, or is someone else's, or never was: nobody learns which.
+pub(super) fn unknown(id: Option<&RequestId>) -> Response<Body> {
+    let error = RpcError::invalid_request("there is no such session; begin with `initialize`");
+    refusal::error(StatusCode::NOT_FOUND, id, &error)
+}
+
+/// Asks the client to come back when the store does.
+pub(super) fn unavailable(id: Option<&RequestId>, error: &StoreError) -> Response<Body> {
+    tracing::error!(%error, "the store failed");
+    refusal::busy(id, "sessions cannot be read at the moment")
+}
