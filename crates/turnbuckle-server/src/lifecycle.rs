@@ -161,11 +161,8 @@ static TABLE: [Rules; Revision::ALL.len()] = {
 
 /// Reads `_meta`, whose `protocol_version` decides the era of a request: who names one speaks for itself.
 pub(crate) fn meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
-    match request.params.meta() {
-        Some(raw) => RequestMeta::read(raw)
-            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {}", error.message))),
-        None => Ok(RequestMeta::default()),
-    }
+    RequestMeta::of(&request.params)
+        .map_err(|error| RpcError::invalid_params(format!("`_meta`: {}", error.message)))
 }
 
 /// Says whether a request that came over HTTP speaks for itself; every other one belongs to a session.

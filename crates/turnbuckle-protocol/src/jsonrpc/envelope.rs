@@ -126,8 +126,12 @@ struct Envelope<'a> {
     duplicate: Option<Name>,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, and nearly always the large one"
+)]
 enum RawParams<'a> {
-    Object(Object<'a>),
+    Object(Params<'a>),
     Null,
     Other,
 }
@@ -194,8 +198,8 @@ impl<'a> Envelope<'a> {
     ) -> Result<(), Fault> {
         let first = scanner.peek();
         if name == Some(Name::Params) && first == Some(b'{') {
-            let object = Object::scan(scanner, depth)?;
-            let earlier = self.params.replace(RawParams::Object(object));
+            let params = Params::scan(scanner, depth)?;
+            let earlier = self.params.replace(RawParams::Object(params));
             self.note(Name::Params, earlier.is_some());
             return Ok(());
         }
@@ -340,9 +344,9 @@ fn read_params(params: Option<RawParams<'_>>, null: Null) -> Result<Params<'_>, 
     match params {
         None => Ok(Params::absent()),
         Some(RawParams::Null) if null == Null::MeansAbsent => Ok(Params::absent()),
-        Some(RawParams::Object(object)) => match object.duplicate() {
+        Some(RawParams::Object(params)) => match params.object().and_then(Object::duplicate) {
             Some(error) => Err(error),
-            None => Ok(object.into()),
+            None => Ok(params),
         },
         Some(_) => Err(RpcError::invalid_request("`params` must be an object")),
     }

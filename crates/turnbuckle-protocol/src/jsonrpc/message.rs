@@ -5,6 +5,10 @@ use std::borrow::Cow;
 use super::{Params, RequestId, RpcError};
 
 /// One message, or several in an array.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, and nearly always the large one"
+)]
 #[derive(Debug)]
 pub enum Incoming<'a> {
     /// A single message.

@@ -38,11 +38,37 @@ impl<'a> Object<'a> {
 
     /// Reads the object at hand, which lies inside `depth` open containers, without looking for duplicates.
     pub(super) fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, Fault> {
+        Self::scan_members(scanner, |scanner, _| scanner.skip_value(depth + 1))
+    }
+
+    /// Like [`scan`](Self::scan), and finds the members of the object under `name` on the way.
+    pub(super) fn scan_into(
+        scanner: &mut Scanner<'a>,
+        depth: usize,
+        name: &str,
+    ) -> Result<(Self, Option<Self>), Fault> {
+        let mut inner = None;
+        let object = Self::scan_members(scanner, |scanner, key| {
+            if scanner.slice(key) != name || scanner.peek() != Some(b'{') {
+                return scanner.skip_value(depth + 1);
+            }
+            let start = scanner.position();
+            inner = Some(Self::scan(scanner, depth + 1)?);
+            let end = scanner.position();
+            Ok(Span { start, end })
+        })?;
+        Ok((object, inner))
+    }
+
+    fn scan_members(
+        scanner: &mut Scanner<'a>,
+        mut pass: impl FnMut(&mut Scanner<'a>, Span) -> Result<Span, Fault>,
+    ) -> Result<Self, Fault> {
         let start = scanner.position();
         let mut places = Places::default();
         let mut key = scanner.first_key()?;
         while let Some(name) = key {
-            let value = scanner.skip_value(depth + 1)?;
+            let value = pass(scanner, name.span)?;
             places.push(Place::new(start, name.span, value));
             places.escaped |= name.escaped;
             key = scanner.next_key()?;

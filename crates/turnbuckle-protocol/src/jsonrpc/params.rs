@@ -4,12 +4,17 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use super::scan::{Fault, Scanner};
 use super::{Object, RpcError};
+
+const META: &str = "_meta";
 
 /// Parameters as received: absent, or an object whose members were found during the scan.
 #[derive(Clone, Debug, Default)]
 pub struct Params<'a> {
     object: Option<Object<'a>>,
+    /// The members of `_meta`, where the scan came by it.
+    meta: Option<Object<'a>>,
 }
 
 impl<'a> Params<'a> {
@@ -52,9 +57,31 @@ impl<'a> Params<'a> {
             .map_err(|error| RpcError::invalid_params(error.to_string()))
     }
 
+    /// Reads the object at hand, which lies inside `depth` open containers, without looking for duplicates.
+    pub(super) fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, Fault> {
+        let (object, meta) = Object::scan_into(scanner, depth, META)?;
+        Ok(Self {
+            object: Some(object),
+            meta,
+        })
+    }
+
     /// Returns the raw JSON text of `_meta`.
     pub fn meta(&self) -> Option<&'a str> {
-        self.get("_meta")
+        self.get(META)
+    }
+
+    /// Returns the members of `_meta`; one that is not an object is refused with -32602.
+    pub fn meta_object(&self) -> Result<Option<Cow<'_, Object<'a>>>, RpcError> {
+        if let Some(meta) = &self.meta {
+            return match meta.duplicate() {
+                Some(error) => Err(error),
+                None => Ok(Some(Cow::Borrowed(meta))),
+            };
+        }
+        // Not there, not an object, or its name is spelled with escapes.
+        let parsed = self.meta().map(Object::parse).transpose()?;
+        Ok(parsed.map(Cow::Owned))
     }
 
     /// Returns the object with its members, unless absent.
@@ -67,6 +94,7 @@ impl<'a> From<Object<'a>> for Params<'a> {
     fn from(object: Object<'a>) -> Self {
         Self {
             object: Some(object),
+            meta: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::keys;
 use crate::{
     RequestId, RpcError,
-    jsonrpc::{Object, string_value},
+    jsonrpc::{Object, Params, string_value},
 };
 
 /// What the specification defines in the `_meta` of a request, borrowed from its JSON text.
@@ -34,13 +34,22 @@ pub struct RequestMeta<'a> {
 }
 
 impl<'a> RequestMeta<'a> {
+    /// Reads the `_meta` of parameters, if they have one.
+    pub fn of(params: &Params<'a>) -> Result<Self, RpcError> {
+        match params.meta_object()? {
+            Some(meta) => Self::from_object(&meta),
+            None => Ok(Self::default()),
+        }
+    }
+
     /// Reads the raw text of a `_meta` object.
     pub fn read(meta: &'a str) -> Result<Self, RpcError> {
+        Self::from_object(&Object::parse(meta)?)
+    }
+
+    fn from_object(meta: &Object<'a>) -> Result<Self, RpcError> {
         let mut read = Self::default();
-        for (key, value) in Object::parse(meta)?
-            .members()
-            .filter(|(_, value)| *value != "null")
-        {
+        for (key, value) in meta.members().filter(|(_, value)| *value != "null") {
             match &*key {
                 keys::PROTOCOL_VERSION => read.protocol_version = Some(text(&key, value)?),
                 keys::CLIENT_INFO => read.client_info = Some(value),
