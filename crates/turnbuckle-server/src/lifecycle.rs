@@ -2,6 +2,7 @@
 //!
 //! The only room of the server that knows revisions and eras. Everyone else reads [`Rules`] and [`Caller`].
 
+pub(crate) mod clients;
 pub(crate) mod live;
 pub(crate) mod session;
 pub(crate) mod stateless;
@@ -19,6 +20,7 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::ClientProfile;
 
+use clients::Clients;
 use live::Live;
 
 /// What the peer's revision asks for, where revisions differ.
@@ -221,4 +223,6 @@ pub(crate) struct Arrival {
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) extensions: Extensions,
     pub(crate) says_goodbye: bool,
+    /// Where to look for what this client said before.
+    pub(crate) clients: Option<Arc<Clients>>,
 }
