@@ -74,6 +74,40 @@ async fn older_clients_get_no_event_without_a_message() {
 }
 
 #[tokio::test]
+async fn every_event_of_a_session_has_an_id_of_its_own() {
+    req!(
+        "http.resume.event-id-unique",
+        "http.resume.event-id-stream",
+        "http.get.no-response"
+    );
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut general = caller.get(None).await.stream();
+    let mut ids = vec![general.prime().await];
+
+    for id in 0..3 {
+        let mut stream = caller
+            .tool(id, "progress", json!({ "steps": 3 }))
+            .await
+            .stream();
+        while let Some(event) = stream.event().await {
+            ids.push(event.last_event_id);
+        }
+    }
+    caller.tool(9, "change", json!({})).await;
+    let (id, told) = next(&mut general).await;
+    ids.push(id);
+
+    assert!(
+        told.get("method").is_some(),
+        "answers stay on their streams"
+    );
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!((ids.len(), count), (17, 17));
+}
+
+#[tokio::test]
 async fn a_lost_connection_cancels_nothing_and_the_rest_arrives_once_and_in_order() {
     req!(
         "http.sse.disconnect-not-cancel",
@@ -203,7 +237,11 @@ async fn clients_that_do_not_expect_it_are_not_sent_away() {
 
 #[tokio::test]
 async fn each_change_is_told_on_one_stream_the_newest() {
-    req!("http.streams.no-broadcast", "http.get.unrelated");
+    req!(
+        "http.streams.no-broadcast",
+        "http.get.unrelated",
+        "http.get.messages"
+    );
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut older = caller.get(None).await.stream();
     let mut newer = caller.get(None).await.stream();

@@ -11,5 +11,6 @@ mod http_gate;
 #[cfg(feature = "http2")]
 mod http_http2;
 mod http_modern;
+mod http_parameters;
 mod http_sessions;
 mod http_streams;
