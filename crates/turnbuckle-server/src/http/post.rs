@@ -112,7 +112,7 @@ fn judge_request(endpoint: &Endpoint, head: &Head, request: &Request<'_>) -> Ver
             ));
         }
     };
-    if stands_alone(&request.method, &meta, head.version()) {
+    if stands_alone(&request.method, &meta, || head.version()) {
         return match stateless::begin(&endpoint.server, head, request, meta) {
             Ok(exchange) => Verdict::Answer(exchange),
             Err(refusal) => Verdict::Done(refusal),

@@ -150,6 +150,39 @@ async fn a_lost_connection_cancels_nothing_and_the_rest_arrives_once_and_in_orde
     assert_eq!(changed["method"], "notifications/tools/list_changed");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn however_often_a_stream_breaks_nothing_is_lost_or_told_twice() {
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let answered = caller.tool(1, "progress", json!({ "steps": 500 })).await;
+    let mut stream = answered.stream();
+    let mut last = stream.prime().await;
+    let mut progress = Vec::new();
+
+    for reading in 1.. {
+        let mut answer = None;
+        // Every connection breaks a little later than the one before.
+        for _ in 0..reading {
+            let (id, message) = next(&mut stream).await;
+            last = id;
+            match message["params"]["progress"].as_f64() {
+                Some(step) => progress.push(step),
+                None => answer = Some(message),
+            }
+            if answer.is_some() {
+                break;
+            }
+        }
+        if answer.is_some() {
+            break;
+        }
+        drop(stream);
+        stream = caller.get(Some(&last)).await.stream();
+    }
+
+    let expected: Vec<_> = (1..=500).map(f64::from).collect();
+    assert_eq!(progress, expected);
+}
+
 #[tokio::test]
 async fn a_finished_stream_can_still_be_read() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
