@@ -2,7 +2,6 @@
 //!
 //! The only room of the server that knows revisions and eras. Everyone else reads [`Rules`] and [`Caller`].
 
-pub(crate) mod clients;
 pub(crate) mod live;
 pub(crate) mod session;
 pub(crate) mod stateless;
@@ -20,7 +19,6 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::ClientProfile;
 
-use clients::Clients;
 use live::Live;
 
 /// What the peer's revision asks for, where revisions differ.
@@ -227,6 +225,4 @@ pub(crate) struct Arrival {
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) extensions: Extensions,
     pub(crate) says_goodbye: bool,
-    /// Where to look for what this client said before.
-    pub(crate) clients: Option<Arc<Clients>>,
 }

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     Server,
-    lifecycle::{Arrival, clients::Clients, may_have_session},
+    lifecycle::{Arrival, may_have_session},
 };
 
 /// A server behind one URL, and what all its requests share.
@@ -33,7 +33,6 @@ pub(super) struct Endpoint {
     pub(super) options: Options,
     pub(super) presences: Presences,
     pub(super) sweeper: Sweeper,
-    clients: Arc<Clients>,
     gate: Gate,
     in_flight: AtomicUsize,
 }
@@ -44,7 +43,6 @@ impl Endpoint {
             gate: Gate::new(&options, bound),
             presences: Presences::default(),
             sweeper: Sweeper::default(),
-            clients: Arc::default(),
             in_flight: AtomicUsize::new(0),
             server,
             options,
@@ -79,9 +77,9 @@ impl Endpoint {
             return self.elsewhere(&parts);
         }
         if parts.method == Method::POST {
-            return post::post(self, Head::new(self, parts, peer), body).await;
+            return post::post(self, Head::new(parts, peer), body).await;
         }
-        let head = Head::new(self, parts, peer);
+        let head = Head::new(parts, peer);
         if head.method == Method::OPTIONS {
             return self.allowed(&head);
         }
@@ -153,17 +151,15 @@ pub(super) struct Head {
     pub(super) headers: Arc<HeaderMap>,
     extensions: ::http::Extensions,
     peer: Option<SocketAddr>,
-    clients: Arc<Clients>,
 }
 
 impl Head {
-    fn new(endpoint: &Endpoint, parts: Parts, peer: Option<SocketAddr>) -> Self {
+    fn new(parts: Parts, peer: Option<SocketAddr>) -> Self {
         Self {
             method: parts.method,
             headers: Arc::new(parts.headers),
             extensions: parts.extensions,
             peer,
-            clients: endpoint.clients.clone(),
         }
     }
 
@@ -187,7 +183,6 @@ impl Head {
             peer: self.peer,
             extensions: self.extensions.clone(),
             says_goodbye: false,
-            clients: Some(self.clients.clone()),
         }
     }
 }

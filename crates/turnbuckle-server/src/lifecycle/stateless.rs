@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 use turnbuckle_protocol::{
     Revision, RpcError,
     codec::headers,
     jsonrpc::{Request, code},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
-    types::{DiscoverResult, LogLevel},
+    types::{ClientCapabilities, DiscoverResult, Implementation, LogLevel},
 };
+use turnbuckle_store::ClientProfile;
 
-use super::{Arrival, Caller, Rules, clients};
+use super::{Arrival, Caller, Rules};
 use crate::{context::Call, reply::Reply};
 
 /// What HTTP headers repeat of a request, for intermediaries to read.
@@ -71,15 +72,17 @@ pub(crate) fn admit(
         .map(log_level)
         .transpose()
         .map_err(Refusal::bad_request)?;
-    let info = meta.client_info.map(RawValue::get);
-    let client = match &arrival.clients {
-        Some(clients) => clients.profile(info, capabilities.get()),
-        None => clients::read(info, capabilities.get()).map(Arc::new),
-    }
-    .map_err(Refusal::bad_request)?;
+    let client = ClientProfile {
+        info: meta
+            .client_info
+            .map(|raw| client_info(raw.get()))
+            .transpose()
+            .map_err(Refusal::bad_request)?,
+        capabilities: client_capabilities(capabilities.get()).map_err(Refusal::bad_request)?,
+    };
     Ok(Caller {
         rules: Rules::of(Revision::MODERN),
-        client,
+        client: Arc::new(client),
         principal: arrival.principal,
         headers: arrival.headers,
         peer: arrival.peer,
@@ -192,4 +195,14 @@ fn log_level(level: &str) -> Result<LogLevel, RpcError> {
     level
         .parse()
         .map_err(|_| RpcError::invalid_params(format!("{level:?} is no log level")))
+}
+
+fn client_info(raw: &str) -> Result<Implementation, RpcError> {
+    serde_json::from_str(raw)
+        .map_err(|error| RpcError::invalid_params(format!("`clientInfo`: {error}")))
+}
+
+fn client_capabilities(raw: &str) -> Result<ClientCapabilities, RpcError> {
+    serde_json::from_str(raw)
+        .map_err(|error| RpcError::invalid_params(format!("`clientCapabilities`: {error}")))
 }
