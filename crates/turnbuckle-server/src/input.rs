@@ -90,6 +90,20 @@ impl Context {
         Ok(result.roots)
     }
 
+    /// Asks the client for a sign of life.
+    ///
+    /// Where the protocol has no such request, the open call is the sign, and there is nothing to wait for.
+    pub async fn ping(&self) -> Result<(), AskError> {
+        let call = &self.call;
+        match &call.caller.live {
+            Some(live) => live
+                .ask(&call.outbox, "ping", b"{}", call.server.patience())
+                .await
+                .map(drop),
+            None => Ok(()),
+        }
+    }
+
     fn require(&self, offered: bool, needed: ClientCapabilities) -> Result<(), AskError> {
         if offered {
             Ok(())
@@ -112,6 +126,9 @@ impl Context {
     {
         let call = &self.call;
         let rules = call.caller.rules;
+        if !call.caller.may_be_asked {
+            return Err(AskError::TooEarly { method });
+        }
         let mut question = Vec::with_capacity(256);
         rules.write(params, &mut question);
         let answer = match (rules.asking, &call.caller.live, &call.rounds) {

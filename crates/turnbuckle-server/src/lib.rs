@@ -13,6 +13,7 @@ pub mod http;
 mod incident;
 mod input;
 mod lifecycle;
+pub mod lines;
 mod outbox;
 mod prompts;
 mod reply;
@@ -20,7 +21,9 @@ mod request_error;
 mod resources;
 mod schema;
 mod server;
+pub mod stdio;
 mod subscriptions;
+pub mod testing;
 mod tools;
 
 pub use completion::{Completing, IntoCompleter};

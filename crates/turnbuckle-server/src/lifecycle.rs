@@ -2,6 +2,7 @@
 //!
 //! The only room of the server that knows revisions and eras. Everyone else reads [`Rules`] and [`Caller`].
 
+pub(crate) mod connected;
 pub(crate) mod live;
 pub(crate) mod session;
 pub(crate) mod stateless;
@@ -19,6 +20,7 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::ClientProfile;
 
+use connected::Connected;
 use live::Live;
 
 /// What the peer's revision asks for, where revisions differ.
@@ -29,8 +31,6 @@ pub(crate) struct Rules {
     pub(crate) asking: Asking,
     /// Whether results carry `resultType`, cache hints and the server's identity.
     pub(crate) stamps: bool,
-    /// What the loss of an HTTP connection means for the request on it.
-    pub(crate) disconnect: Disconnect,
     /// The code of a resource that does not exist.
     pub(crate) resource_not_found: i64,
     /// Whether an undeclared client capability is an error of its own or a failure of the call.
@@ -52,15 +52,6 @@ pub(crate) enum Asking {
     Request,
     /// As the end of this round; the handler runs again when the client comes back with the answer.
     Round,
-}
-
-/// What the loss of an HTTP connection means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Disconnect {
-    /// The client gave up.
-    Cancels,
-    /// Nothing; the client may come back for the answer.
-    MeansNothing,
 }
 
 impl Rules {
@@ -102,11 +93,6 @@ impl Rules {
             .unwrap_or(0)
     }
 
-    /// The revision's date, for people.
-    pub(crate) fn date(&self) -> &'static str {
-        self.revision.as_str()
-    }
-
     /// The HTTP status of a JSON-RPC error.
     pub(crate) fn status(&self, error: i64) -> u16 {
         match error {
@@ -126,7 +112,6 @@ static TABLE: [Rules; Revision::ALL.len()] = {
         revision: Revision::V2025_11_25,
         asking: Asking::Request,
         stamps: false,
-        disconnect: Disconnect::MeansNothing,
         resource_not_found: code::RESOURCE_NOT_FOUND,
         undeclared_is_error: false,
         batches: false,
@@ -164,7 +149,6 @@ static TABLE: [Rules; Revision::ALL.len()] = {
             revision: Revision::V2026_07_28,
             asking: Asking::Round,
             stamps: true,
-            disconnect: Disconnect::Cancels,
             resource_not_found: code::INVALID_PARAMS,
             undeclared_is_error: true,
             batches: false,
@@ -179,7 +163,7 @@ static TABLE: [Rules; Revision::ALL.len()] = {
 pub(crate) fn meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
     match request.params.meta() {
         Some(raw) => RequestMeta::read(raw)
-            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}"))),
+            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {}", error.message))),
         None => Ok(RequestMeta::default()),
     }
 }
@@ -211,10 +195,24 @@ pub(crate) struct Caller {
     pub(crate) progress_token: Option<RequestId>,
     /// The least severe message that the client wants to hear; none at all without it.
     pub(crate) log_level: Option<LogLevel>,
+    /// Whether the client may be asked anything yet: a handshake has to be finished first.
+    pub(crate) may_be_asked: bool,
     /// Where requests to the client go, if the era has them.
     pub(crate) live: Option<Arc<Live>>,
     /// Whether the end of a subscription is also announced by a notification, as byte streams need it.
     pub(crate) says_goodbye: bool,
+    /// What the request shares with others, where they come on one connection.
+    pub(crate) connected: Option<Arc<Connected>>,
+}
+
+impl Caller {
+    /// Resolves when the connection of the request ends.
+    pub(crate) async fn closed(&self) {
+        match &self.connected {
+            Some(connected) => connected.closed().await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// What a transport knows of a request beside its bytes.
@@ -225,4 +223,5 @@ pub(crate) struct Arrival {
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) extensions: Extensions,
     pub(crate) says_goodbye: bool,
+    pub(crate) connected: Option<Arc<Connected>>,
 }

@@ -1,12 +1,17 @@
 //! JSON Schemas of Rust types, as tools list them.
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Map, Value};
+
+/// Formats that Rust types have and JSON Schema has not; some models refuse a tool that names one.
+const RUST_FORMATS: [&str; 10] = [
+    "int", "int8", "int16", "int128", "uint", "uint8", "uint16", "uint32", "uint64", "uint128",
+];
 
 /// The schema of what a handler reads.
 pub(crate) fn of_input<T: JsonSchema>() -> Map<String, Value> {
     tidy(
-        SchemaSettings::draft2020_12()
+        settings()
             .for_deserialize()
             .into_generator()
             .into_root_schema_for::<T>(),
@@ -16,7 +21,7 @@ pub(crate) fn of_input<T: JsonSchema>() -> Map<String, Value> {
 /// The schema of what a handler returns.
 pub(crate) fn of_output<T: JsonSchema>() -> Map<String, Value> {
     tidy(
-        SchemaSettings::draft2020_12()
+        settings()
             .for_serialize()
             .into_generator()
             .into_root_schema_for::<T>(),
@@ -40,6 +45,17 @@ pub(crate) fn require_object(schema: &mut Map<String, Value>, tool: &str) {
     }
 }
 
+fn settings() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with_transform(RecursiveTransform(drop_rust_format))
+}
+
+fn drop_rust_format(schema: &mut Schema) {
+    let format = schema.get("format").and_then(Value::as_str);
+    if format.is_some_and(|format| RUST_FORMATS.contains(&format)) {
+        schema.remove("format");
+    }
+}
+
 /// Drops what a model pays for and does not need: the dialect is the default one, the title a Rust name.
 fn tidy(schema: schemars::Schema) -> Map<String, Value> {
     let Value::Object(mut schema) = schema.into() else {
@@ -48,4 +64,33 @@ fn tidy(schema: schemars::Schema) -> Map<String, Value> {
     schema.remove("$schema");
     schema.remove("title");
     schema
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only described")]
+    struct Order {
+        count: u8,
+        sizes: Vec<Option<usize>>,
+        total: i64,
+    }
+
+    #[test]
+    fn the_width_of_a_number_is_listed_only_as_json_schema_can_say_it() {
+        let schema = of_input::<Order>();
+
+        assert_eq!(
+            schema["properties"],
+            json!({
+                "count": { "type": "integer", "minimum": 0, "maximum": 255 },
+                "sizes": { "type": "array", "items": { "type": ["integer", "null"], "minimum": 0 } },
+                "total": { "type": "integer", "format": "int64" }
+            })
+        );
+    }
 }

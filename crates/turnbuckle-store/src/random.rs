@@ -63,6 +63,29 @@ impl fmt::Display for RandomId {
     }
 }
 
+/// Finds the place of a [`RandomId`] by its own randomness instead of computing more.
+///
+/// For tables that hold only ids made here: what a peer invents is looked up there but never stored,
+/// so it cannot crowd one place.
+#[derive(Clone, Default)]
+pub(crate) struct OwnRandomness(u64);
+
+impl Hasher for OwnRandomness {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = self.0.rotate_left(8) ^ number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Gives a public newtype over [`RandomId`] its text forms.
 macro_rules! random_id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -2,48 +2,66 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-use crate::RequestId;
+use super::keys;
+use crate::{
+    RequestId, RpcError,
+    jsonrpc::{Object, string_value},
+};
 
 /// What the specification defines in the `_meta` of a request, borrowed from its JSON text.
 ///
 /// Nothing is built, and unknown keys are skipped. Whoever needs the identity or the capabilities of the client
-/// parses the raw text it finds here.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+/// parses the raw text it finds here. A known key that is null counts as absent; a key that comes twice is an error.
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RequestMeta<'a> {
     /// The revision of the request; present on every modern one.
-    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
     pub protocol_version: Option<Cow<'a, str>>,
     /// Who asks.
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
-    pub client_info: Option<&'a RawValue>,
+    pub client_info: Option<&'a str>,
     /// What the asking client can do; present on every modern request.
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
-    pub client_capabilities: Option<&'a RawValue>,
+    pub client_capabilities: Option<&'a str>,
     /// From which level on log messages are wanted, not yet checked.
-    #[serde(borrow, rename = "io.modelcontextprotocol/logLevel")]
     pub log_level: Option<Cow<'a, str>>,
     /// What progress notifications of this request are to bear.
-    #[serde(rename = "progressToken")]
     pub progress_token: Option<RequestId>,
     /// The parent of the W3C trace context.
-    #[serde(borrow)]
     pub traceparent: Option<Cow<'a, str>>,
     /// The state of the W3C trace context.
-    #[serde(borrow)]
     pub tracestate: Option<Cow<'a, str>>,
     /// The W3C baggage.
-    #[serde(borrow)]
     pub baggage: Option<Cow<'a, str>>,
 }
 
 impl<'a> RequestMeta<'a> {
     /// Reads the raw text of a `_meta` object.
-    pub fn read(meta: &'a str) -> serde_json::Result<Self> {
-        serde_json::from_str(meta)
+    pub fn read(meta: &'a str) -> Result<Self, RpcError> {
+        let mut read = Self::default();
+        for (key, value) in Object::parse(meta)?
+            .members()
+            .filter(|(_, value)| *value != "null")
+        {
+            match &*key {
+                keys::PROTOCOL_VERSION => read.protocol_version = Some(text(&key, value)?),
+                keys::CLIENT_INFO => read.client_info = Some(value),
+                keys::CLIENT_CAPABILITIES => read.client_capabilities = Some(value),
+                keys::LOG_LEVEL => read.log_level = Some(text(&key, value)?),
+                keys::PROGRESS_TOKEN => read.progress_token = Some(token(&key, value)?),
+                keys::TRACEPARENT => read.traceparent = Some(text(&key, value)?),
+                keys::TRACESTATE => read.tracestate = Some(text(&key, value)?),
+                keys::BAGGAGE => read.baggage = Some(text(&key, value)?),
+                _ => {}
+            }
+        }
+        Ok(read)
     }
+}
+
+fn text<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>, RpcError> {
+    string_value(value).ok_or_else(|| RpcError::invalid_params(format!("`{key}` must be a string")))
+}
+
+fn token(key: &str, value: &str) -> Result<RequestId, RpcError> {
+    RequestId::from_json(value)
+        .map_err(|_| RpcError::invalid_params(format!("`{key}` must be a string or an integer")))
 }

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     Server,
-    lifecycle::{Arrival, may_have_session},
+    lifecycle::{Arrival, connected::Connected, may_have_session},
 };
 
 /// A server behind one URL, and what all its requests share.
@@ -53,14 +53,14 @@ impl Endpoint {
     pub(super) async fn respond<B: http_body::Body>(
         self: &Arc<Self>,
         request: Request<B>,
-        peer: Option<SocketAddr>,
+        link: Link,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let origin = match self.gate.check(&parts) {
             Ok(origin) => origin,
             Err(refusal) => return refusal,
         };
-        let mut response = self.route(parts, body, peer).await;
+        let mut response = self.route(parts, body, link).await;
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
         }
@@ -71,15 +71,15 @@ impl Endpoint {
         self: &Arc<Self>,
         parts: Parts,
         body: B,
-        peer: Option<SocketAddr>,
+        link: Link,
     ) -> Response<Body> {
         if parts.uri.path() != self.options.path {
             return self.elsewhere(&parts);
         }
         if parts.method == Method::POST {
-            return post::post(self, Head::new(parts, peer), body).await;
+            return post::post(self, Head::new(parts, link), body).await;
         }
-        let head = Head::new(parts, peer);
+        let head = Head::new(parts, link);
         if head.method == Method::OPTIONS {
             return self.allowed(&head);
         }
@@ -145,21 +145,37 @@ impl Drop for Permit {
     }
 }
 
+/// The connection that a request came over, as far as it is known.
+#[derive(Clone, Default)]
+pub(super) struct Link {
+    peer: Option<SocketAddr>,
+    connected: Option<Arc<Connected>>,
+}
+
+impl Link {
+    pub(super) fn new(peer: Option<SocketAddr>) -> Self {
+        Self {
+            peer,
+            connected: Some(Arc::default()),
+        }
+    }
+}
+
 /// All of a request but its body.
 pub(super) struct Head {
     pub(super) method: Method,
     pub(super) headers: Arc<HeaderMap>,
     extensions: ::http::Extensions,
-    peer: Option<SocketAddr>,
+    link: Link,
 }
 
 impl Head {
-    fn new(parts: Parts, peer: Option<SocketAddr>) -> Self {
+    fn new(parts: Parts, link: Link) -> Self {
         Self {
             method: parts.method,
             headers: Arc::new(parts.headers),
             extensions: parts.extensions,
-            peer,
+            link,
         }
     }
 
@@ -180,9 +196,10 @@ impl Head {
         Arrival {
             principal: self.principal(),
             headers: Some(self.headers.clone()),
-            peer: self.peer,
+            peer: self.link.peer,
+            connected: self.link.connected.clone(),
             extensions: self.extensions.clone(),
-            says_goodbye: false,
+            ..Arrival::default()
         }
     }
 }
@@ -215,7 +232,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let endpoint = self.endpoint.clone();
-        Box::pin(async move { Ok(endpoint.respond(request, None).await) })
+        Box::pin(async move { Ok(endpoint.respond(request, Link::default()).await) })
     }
 }
 

@@ -7,7 +7,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, Link};
 
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 * 1024;
@@ -22,9 +22,10 @@ pub(super) async fn serve<I>(
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let header_timeout = endpoint.options.header_timeout;
+    let link = Link::new(peer);
     let service = service_fn(move |request: Request<Incoming>| {
-        let endpoint = endpoint.clone();
-        async move { Ok::<_, Infallible>(endpoint.respond(request, peer).await) }
+        let (endpoint, link) = (endpoint.clone(), link.clone());
+        async move { Ok::<_, Infallible>(endpoint.respond(request, link).await) }
     });
     // Half-closed connections are not kept: a client that closes its side has given up, and its call with it.
     let connection = http1::Builder::new()

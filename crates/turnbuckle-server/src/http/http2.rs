@@ -22,7 +22,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, Link};
 
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 * 1024;
@@ -42,10 +42,11 @@ pub(super) async fn serve<I>(
     let header_timeout = endpoint.options.header_timeout;
     let begun = Arc::new(AtomicBool::new(false));
     let begins = begun.clone();
+    let link = Link::new(peer);
     let service = service_fn(move |request: Request<Incoming>| {
-        let endpoint = endpoint.clone();
+        let (endpoint, link) = (endpoint.clone(), link.clone());
         begins.store(true, Ordering::Relaxed);
-        async move { Ok::<_, Infallible>(endpoint.respond(request, peer).await) }
+        async move { Ok::<_, Infallible>(endpoint.respond(request, link).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder

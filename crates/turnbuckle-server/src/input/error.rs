@@ -23,7 +23,7 @@ pub enum AskError {
         /// What it was asked.
         method: String,
         /// What it said.
-        error: RpcError,
+        error: Box<RpcError>,
     },
     /// The client did not answer in time; the question was taken back.
     #[error("the client did not answer `{method}` in time")]
@@ -44,6 +44,12 @@ pub enum AskError {
         key: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The client has not finished its handshake; until then it may not be asked.
+    #[error("`{method}` cannot be asked before the client has sent `notifications/initialized`")]
+    TooEarly {
+        /// What was to be asked.
+        method: &'static str,
     },
     /// The question cannot be put into the words of the protocol.
     #[error("the question cannot be asked: {reason}")]

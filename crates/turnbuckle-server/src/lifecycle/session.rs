@@ -8,6 +8,7 @@ use turnbuckle_protocol::{
     jsonrpc::{Notification, Request},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
+    revision::Versioned,
     types::{
         CancelledParams, InitializeParams, InitializeResult, LogLevel, ProgressParams,
         SetLevelParams, SubscribeParams,
@@ -34,8 +35,10 @@ pub(crate) fn initialize(
     request: &Request<'_>,
     arrival: Arrival,
 ) -> Result<(SessionRecord, Exchange), RpcError> {
-    let params = request.params.parse::<InitializeParams>()?;
+    let mut params = request.params.parse::<InitializeParams>()?;
     let revision = negotiate(&params.protocol_version);
+    // A client may declare what the revision it gets has no words for; that must not be asked of it.
+    params.raise(revision);
     let client = ClientProfile {
         info: Some(params.client_info),
         capabilities: params.capabilities,
@@ -141,18 +144,11 @@ pub(crate) fn begin(
     Begun::Exchange(crate::dispatch::begin(server, request, caller, None))
 }
 
-/// Answers a request with an error.
-pub(crate) fn refuse(
-    server: &Server,
-    record: &SessionRecord,
-    live: Arc<Live>,
-    request: &Request<'_>,
-    arrival: Arrival,
-    error: RpcError,
-) -> Exchange {
-    let caller = caller(record, None, live, arrival);
-    let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
-    Exchange::new(call, Run::Ready(Err(error)))
+/// Answers a ping that came before any handshake.
+pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
+    let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
+    let caller = caller(&record, None, Arc::default(), arrival);
+    empty(Arc::new(Call::new(id, server.clone(), caller, None)))
 }
 
 /// The methods that exist only in sessions.
@@ -281,8 +277,10 @@ fn caller(
         extensions: arrival.extensions,
         progress_token,
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
+        may_be_asked: record.initialized,
         live: Some(live),
         says_goodbye: false,
+        connected: arrival.connected,
     }
 }
 
@@ -294,5 +292,5 @@ fn empty(call: Arc<Call>) -> Exchange {
 /// Announces that a session is needed, in the words of a JSON-RPC error.
 pub(crate) fn session_needed() -> RpcError {
     RpcError::invalid_request("this request belongs to no session: begin with `initialize`, then send its `Mcp-Session-Id`")
-        .with_data(json!({ "supported": Revision::ALL.map(|revision| revision.as_str()) }))
+        .with_data(json!({ "supported": Revision::ALL.map(Revision::as_str) }))
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod every_way;
 mod http_batches;
 mod http_bodies;
 mod http_caller;
@@ -14,3 +15,15 @@ mod http_modern;
 mod http_parameters;
 mod http_sessions;
 mod http_streams;
+mod lines_asking;
+mod lines_changes;
+mod lines_ending;
+mod lines_eras;
+mod lines_hostile;
+mod lines_lists;
+mod lines_messages;
+mod lines_peer;
+mod lines_rounds;
+mod lines_running;
+mod older_peers;
+mod stdio_process;

@@ -7,6 +7,7 @@ mod bus;
 mod events;
 mod journals;
 mod profiles;
+mod queue;
 mod sessions;
 mod shard;
 mod table;

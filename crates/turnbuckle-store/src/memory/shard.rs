@@ -1,11 +1,12 @@
 //! A part of the event log, with its own budget of bytes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::deadline;
+use super::queue::Queue;
 use crate::{Event, EventId, EventLimits, Replay, SessionId, StoreError, StreamId};
 
 /// What keeping a stream or an event costs beside its data, roughly.
@@ -17,12 +18,18 @@ pub(super) struct Shard {
     budget: usize,
     used: usize,
     streams: HashMap<StreamId, Stream>,
-    /// The streams of each session, oldest first.
-    sessions: HashMap<SessionId, Vec<StreamId>>,
+    sessions: HashMap<SessionId, Siblings>,
     /// All events, oldest first; also some that are gone.
     events: Queue<(StreamId, u64)>,
     /// Finished streams and when to drop them, first due first; also some that are gone.
     finished: Queue<(StreamId, Instant)>,
+}
+
+/// The streams of one session; each is in one of the two, oldest first.
+#[derive(Default)]
+struct Siblings {
+    open: BTreeSet<StreamId>,
+    finished: BTreeSet<StreamId>,
 }
 
 struct Stream {
@@ -59,7 +66,7 @@ impl Shard {
             return Err(StoreError::Full { what: "stream" });
         }
         self.streams.insert(id, Stream::new(session));
-        self.sessions.entry(session).or_default().push(id);
+        self.sessions.entry(session).or_default().open.insert(id);
         Ok(())
     }
 
@@ -109,6 +116,10 @@ impl Shard {
             return;
         }
         stream.finished = true;
+        if let Some(siblings) = self.sessions.get_mut(session) {
+            siblings.open.remove(&id);
+            siblings.finished.insert(id);
+        }
         let due = deadline(now, self.limits.retention);
         self.finished.push((id, due));
         self.finished
@@ -116,7 +127,10 @@ impl Shard {
     }
 
     pub(super) fn forget(&mut self, session: &SessionId) {
-        for id in self.sessions.remove(session).unwrap_or_default() {
+        let Some(Siblings { open, finished }) = self.sessions.remove(session) else {
+            return;
+        };
+        for id in open.into_iter().chain(finished) {
             self.drop_stream(id);
         }
     }
@@ -130,17 +144,16 @@ impl Shard {
 
     /// Sees to it that the session may open one more stream.
     fn make_place(&mut self, session: &SessionId) -> Result<(), StoreError> {
-        let open = self.sessions.get(session).map_or(&[][..], Vec::as_slice);
-        if open.len() < self.limits.max_streams {
+        let limit = self.limits.max_streams;
+        let (count, oldest) = self.sessions.get(session).map_or((0, None), |siblings| {
+            let count = siblings.open.len() + siblings.finished.len();
+            (count, siblings.finished.first().copied())
+        });
+        if count < limit {
             return Ok(());
         }
-        let is_finished = |id: &&StreamId| self.streams.get(id).is_some_and(|s| s.finished);
-        let Some(oldest) = open.iter().find(is_finished).copied() else {
-            return Err(StoreError::TooMany {
-                what: "open streams",
-                limit: self.limits.max_streams,
-            });
-        };
+        let what = "open streams";
+        let oldest = oldest.ok_or(StoreError::TooMany { what, limit })?;
         self.drop_stream(oldest);
         Ok(())
     }
@@ -176,8 +189,9 @@ impl Shard {
         };
         self.used -= STREAM_COST + stream.cost;
         if let Some(siblings) = self.sessions.get_mut(&stream.session) {
-            siblings.retain(|sibling| *sibling != id);
-            if siblings.is_empty() {
+            siblings.open.remove(&id);
+            siblings.finished.remove(&id);
+            if siblings.open.is_empty() && siblings.finished.is_empty() {
                 self.sessions.remove(&stream.session);
             }
         }
@@ -241,49 +255,6 @@ impl Stream {
             events: missed.collect(),
             finished: self.finished,
             lost: last.sequence < self.lost,
-        }
-    }
-}
-
-/// First in, first out, with entries that may have lost their meaning meanwhile.
-struct Queue<T> {
-    entries: VecDeque<T>,
-    /// Look for entries without meaning when there are more than this.
-    compact_at: usize,
-}
-
-impl<T> Default for Queue<T> {
-    fn default() -> Self {
-        Self {
-            entries: VecDeque::new(),
-            compact_at: Self::SMALL,
-        }
-    }
-}
-
-impl<T> Queue<T> {
-    const SMALL: usize = 64;
-
-    fn push(&mut self, entry: T) {
-        self.entries.push_back(entry);
-    }
-
-    fn pop(&mut self) -> Option<T> {
-        self.entries.pop_front()
-    }
-
-    fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        self.entries
-            .front()
-            .is_some_and(wanted)
-            .then(|| self.pop())?
-    }
-
-    /// Drops entries without meaning, seldom enough that each push pays for a constant share.
-    fn compact(&mut self, has_meaning: impl FnMut(&T) -> bool) {
-        if self.entries.len() > self.compact_at {
-            self.entries.retain(has_meaning);
-            self.compact_at = Self::SMALL.max(self.entries.len() * 2);
         }
     }
 }

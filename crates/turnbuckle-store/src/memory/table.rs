@@ -17,11 +17,11 @@ const SHARDS: usize = 64;
 ///
 /// Nothing runs in the background. Expired entries are dropped by [`sweep`](Self::sweep), and when
 /// something new finds no room.
-pub(super) struct Table<K, V> {
+pub(super) struct Table<K, V, S = RandomState> {
     /// What an entry is, for the error that says there is no room.
     what: &'static str,
-    shards: Box<[Shard<K, V>]>,
-    hasher: RandomState,
+    shards: Box<[Shard<K, V, S>]>,
+    hasher: S,
     entries: Budget,
     bytes: Budget,
     /// Nothing expires before this many milliseconds after `started`.
@@ -31,7 +31,7 @@ pub(super) struct Table<K, V> {
     sweeping: Mutex<()>,
 }
 
-type Shard<K, V> = Mutex<HashMap<K, Entry<V>>>;
+type Shard<K, V, S> = Mutex<HashMap<K, Entry<V>, S>>;
 
 pub(super) struct Entry<V> {
     pub(super) value: V,
@@ -40,12 +40,14 @@ pub(super) struct Entry<V> {
     bytes: usize,
 }
 
-impl<K: Hash + Eq, V> Table<K, V> {
+impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
     pub(super) fn new(what: &'static str, max_entries: usize, max_bytes: usize) -> Self {
+        let hasher = S::default();
+        let shard = |_| Mutex::new(HashMap::with_hasher(hasher.clone()));
         Self {
             what,
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            shards: (0..SHARDS).map(shard).collect(),
+            hasher,
             entries: Budget::new(max_entries),
             bytes: Budget::new(max_bytes),
             quiet_until: AtomicU64::new(u64::MAX),
@@ -211,9 +213,10 @@ impl<K: Hash + Eq, V> Table<K, V> {
         self.bytes.give_back(bytes);
     }
 
-    fn shard<Q: Hash + ?Sized>(&self, key: &Q) -> &Shard<K, V> {
-        // The remainder is far below `SHARDS`, whatever the width of `usize`.
-        &self.shards[(self.hasher.hash_one(key) % SHARDS as u64) as usize]
+    fn shard<Q: Hash + ?Sized>(&self, key: &Q) -> &Shard<K, V, S> {
+        // The map inside a shard places its entries by the lowest and highest bits of the same hash.
+        let middle = self.hasher.hash_one(key) >> 32;
+        &self.shards[(middle % SHARDS as u64) as usize]
     }
 
     /// Milliseconds from the start of this table, rounded down.

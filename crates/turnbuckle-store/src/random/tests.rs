@@ -1,5 +1,7 @@
 use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault};
 
+use super::OwnRandomness;
 use crate::{InvalidId, SessionId};
 
 #[test]
@@ -19,6 +21,23 @@ fn no_two_ids_are_the_same() {
     let ids: HashSet<_> = (0..1_000).map(|_| SessionId::generate().unwrap()).collect();
 
     assert_eq!(ids.len(), 1_000);
+}
+
+#[test]
+fn ids_spread_evenly_by_their_own_randomness() {
+    let hasher = BuildHasherDefault::<OwnRandomness>::default();
+    let mut low = [0; 64];
+    let mut middle = [0; 64];
+
+    for _ in 0..64_000 {
+        let hash = hasher.hash_one(SessionId::generate().unwrap());
+        low[(hash % 64) as usize] += 1;
+        middle[(hash >> 32) as usize % 64] += 1;
+    }
+
+    for count in low.into_iter().chain(middle) {
+        assert!((800..1_200).contains(&count), "{count} of about 1,000");
+    }
 }
 
 #[test]

@@ -1,1 +1,6 @@
-//! Being built.
+//! Header values, marks and media types.
+
+mod arguments;
+mod marks;
+mod media;
+mod values;

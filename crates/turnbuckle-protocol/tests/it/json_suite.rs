@@ -1,0 +1,86 @@
+//! Every case of JSONTestSuite: as a message, as a parameter, and cut short.
+
+use std::fs;
+
+use turnbuckle_protocol::jsonrpc::{Incoming, parse};
+
+use crate::data;
+
+/// Reads `(file name, bytes)` of every case, or nothing where the data is not there.
+fn cases() -> Vec<(String, Vec<u8>)> {
+    let Some(folder) = data::folder("corpora/json") else {
+        return Vec::new();
+    };
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let cases: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|it| it == "json"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read(path).unwrap())
+        })
+        .collect();
+    assert_eq!(cases.len(), 318);
+    cases
+}
+
+/// The code that a body of its own gets; an array of values is refused entry by entry.
+fn code_alone(bytes: &[u8]) -> i64 {
+    match parse(bytes) {
+        Err(malformed) => malformed.error.code,
+        Ok(Incoming::Batch(entries)) => {
+            let codes = entries
+                .into_iter()
+                .map(|entry| entry.unwrap_err().error.code);
+            codes
+                .reduce(|one, other| if one == other { one } else { 0 })
+                .unwrap()
+        }
+        Ok(Incoming::One(message)) => panic!("not a message: {message:?}"),
+    }
+}
+
+/// The code that it gets inside the parameters of a request; 0 if that is accepted.
+fn code_inside(bytes: &[u8]) -> i64 {
+    let head = br#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"#;
+    match parse(&[head, bytes, b"}}"].concat()) {
+        Ok(_) => 0,
+        Err(malformed) => malformed.error.code,
+    }
+}
+
+#[test]
+fn what_must_be_accepted_is_json_but_no_message() {
+    for (name, bytes) in cases().iter().filter(|(name, _)| name.starts_with("y_")) {
+        assert_eq!(code_alone(bytes), -32600, "{name}");
+        assert_eq!(code_inside(bytes), 0, "{name}");
+    }
+}
+
+#[test]
+fn what_must_be_refused_is_not_json() {
+    for (name, bytes) in cases().iter().filter(|(name, _)| name.starts_with("n_")) {
+        assert_eq!(code_alone(bytes), -32700, "{name}");
+        assert_eq!(code_inside(bytes), -32700, "{name}");
+    }
+}
+
+#[test]
+fn what_may_be_either_is_one_of_them() {
+    for (name, bytes) in cases().iter().filter(|(name, _)| name.starts_with("i_")) {
+        assert!(matches!(code_alone(bytes), -32600 | -32700), "{name}");
+    }
+}
+
+#[test]
+fn no_case_cut_short_is_a_surprise() {
+    for (name, bytes) in cases().iter().filter(|(_, bytes)| bytes.len() < 2000) {
+        for end in 0..bytes.len() {
+            assert!(
+                matches!(code_alone(&bytes[..end]), -32600 | -32700),
+                "{name} {end}"
+            );
+        }
+    }
+}

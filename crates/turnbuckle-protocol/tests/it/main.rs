@@ -1,0 +1,18 @@
+//! Tests of the protocol crate from outside, in one binary.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may stop, and says which checks it left out"
+)]
+
+mod data;
+mod json_suite;
+mod meta;
+mod method;
+mod reading;
+mod recorded;
+mod revision;
+mod samples;
+mod schema;
+mod wire_properties;

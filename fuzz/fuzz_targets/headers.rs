@@ -1,0 +1,24 @@
+//! Any text survives the way through a header; any header gets an answer.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use turnbuckle_protocol::codec::headers::{
+    acceptable, check_argument, content_type, decode, encode, encode_argument, marks,
+};
+
+fuzz_target!(|input: (String, String)| {
+    let (text, argument) = input;
+    assert_eq!(
+        decode(&encode(&text)).expect("what we encode decodes"),
+        text
+    );
+
+    let _ = (decode(&text), acceptable(&text), content_type(&text));
+    let _ = check_argument(Some(&text), Some(&argument));
+    if let Ok(Some(header)) = encode_argument(&argument) {
+        assert_eq!(check_argument(Some(&header), Some(&argument)), Ok(()));
+    }
+    if let Ok(schema) = serde_json::from_str(&argument) {
+        let _ = marks(&schema);
+    }
+});

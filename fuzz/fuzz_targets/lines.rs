@@ -1,0 +1,32 @@
+//! Lines are the same however the input is cut.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use turnbuckle_protocol::codec::lines::{Line, Lines};
+
+fuzz_target!(|input: (Vec<u8>, usize)| {
+    let (bytes, size) = input;
+    let whole = read(bytes.chunks(bytes.len().max(1)));
+
+    assert_eq!(read(bytes.chunks(1)), whole);
+    assert_eq!(read(bytes.chunks(size % 32 + 1)), whole);
+});
+
+fn read<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
+    let mut lines = Lines::new(32);
+    let mut all = Vec::new();
+    for mut chunk in chunks {
+        while let Some(line) = lines.next(&mut chunk) {
+            all.push(owned(line));
+        }
+    }
+    all.extend(lines.finish().map(owned));
+    all
+}
+
+fn owned(line: Line<'_>) -> Option<Vec<u8>> {
+    match line {
+        Line::Message(line) => Some(line.to_vec()),
+        Line::TooLong | Line::LspHeader => None,
+    }
+}
