@@ -168,8 +168,12 @@ pub(crate) fn meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcErro
 /// Says whether a request that came over HTTP speaks for itself; every other one belongs to a session.
 ///
 /// The handshake is never modern by its header alone: clients of both eras send the newest version with it.
-pub(crate) fn stands_alone(method: &str, meta: &RequestMeta<'_>, version: Option<&str>) -> bool {
-    meta.protocol_version.is_some() || (!may_have_session(version) && method != "initialize")
+pub(crate) fn stands_alone<'a>(
+    method: &str,
+    meta: &RequestMeta<'_>,
+    version: impl FnOnce() -> Option<&'a str>,
+) -> bool {
+    meta.protocol_version.is_some() || (method != "initialize" && !may_have_session(version()))
 }
 
 /// Says whether a peer whose version header says this can have a session.

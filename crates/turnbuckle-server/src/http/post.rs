@@ -72,7 +72,6 @@ enum Verdict {
 }
 
 fn judge(endpoint: &Endpoint, head: &Head, bytes: &Bytes) -> Verdict {
-    let modern = !may_have_session(head.version());
     let message = match jsonrpc::parse(bytes) {
         Ok(Incoming::One(Message::Request(request))) => {
             return judge_request(endpoint, head, &request);
@@ -86,7 +85,7 @@ fn judge(endpoint: &Endpoint, head: &Head, bytes: &Bytes) -> Verdict {
             ));
         }
     };
-    if modern {
+    if !may_have_session(head.version()) {
         return Verdict::Done(match message {
             Incoming::One(Message::Notification(_)) => refusal::empty(StatusCode::ACCEPTED),
             Incoming::One(_) => refusal::plain(
@@ -113,7 +112,7 @@ fn judge_request(endpoint: &Endpoint, head: &Head, request: &Request<'_>) -> Ver
             ));
         }
     };
-    if stands_alone(&request.method, &meta, head.version()) {
+    if stands_alone(&request.method, &meta, || head.version()) {
         return match stateless::begin(&endpoint.server, head, request, meta) {
             Ok(exchange) => Verdict::Answer(exchange),
             Err(refusal) => Verdict::Done(refusal),
@@ -142,7 +141,7 @@ fn check(headers: &HeaderMap) -> Result<(), Response<Body>> {
     let json = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| content_type(value) == MediaType::Json);
+        .is_some_and(|value| value == "application/json" || content_type(value) == MediaType::Json);
     if !json {
         return Err(refusal::plain(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

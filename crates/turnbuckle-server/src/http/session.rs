@@ -94,7 +94,7 @@ pub(super) async fn post(
             Ok(meta) => meta,
             Err(error) => return refusal::error(StatusCode::OK, Some(&request.id), &error),
         };
-        if stands_alone(&request.method, &meta, head.version()) {
+        if stands_alone(&request.method, &meta, || head.version()) {
             return match stateless::begin(&endpoint.server, &head, request, meta) {
                 Ok(exchange) => stateless::answer(exchange, permit, &endpoint.options).await,
                 Err(refusal) => refusal,

@@ -1,6 +1,7 @@
 //! Many clients at once.
 
 use serde_json::json;
+use turnbuckle_ledger::req;
 use turnbuckle_server::http::Http;
 use turnbuckle_store::{Limits, Store};
 
@@ -8,6 +9,7 @@ use crate::http_caller::{Caller, initialize, server};
 
 #[tokio::test]
 async fn thousands_of_streams_are_open_at_once_and_each_is_told() {
+    req!("http.sse.connection-limits");
     let server = server();
     let caller = Caller::of(Http::new(server.clone()).max_in_flight(2_000));
     let listen = json!({ "notifications": { "toolsListChanged": true } });

@@ -331,7 +331,10 @@ async fn health_is_ok() {
 
 #[tokio::test]
 async fn other_methods_are_refused_with_those_that_are_possible() {
-    req!("http.endpoint.single-post-get");
+    req!(
+        "http.endpoint.single-post-get",
+        "http.modern-only.get-delete"
+    );
     let mut caller = Caller::new(server());
 
     let put = caller.send(caller.request(Method::PUT), "").await;

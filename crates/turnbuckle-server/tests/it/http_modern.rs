@@ -30,6 +30,7 @@ async fn a_call_that_only_returns_is_one_json_body() {
 
 #[tokio::test]
 async fn a_session_id_is_neither_read_nor_given() {
+    req!("http.modern-only.session-ignore");
     let mut caller = Caller::new(server());
     caller.session = Some("no-such-session".to_owned());
 
@@ -79,6 +80,55 @@ async fn a_notification_before_the_answer_makes_a_stream() {
     assert_eq!(messages.len(), 4);
     assert_eq!(messages[0]["method"], "notifications/progress");
     assert_eq!(messages[3]["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test]
+async fn a_modern_stream_cannot_be_resumed() {
+    req!("http.sse.no-resume", "http.modern-only.last-event-id");
+    let caller = Caller::new(server());
+    let message = modern(
+        "tools/call",
+        json!({ "name": "progress", "arguments": { "steps": 1 } }),
+    );
+    let builder = modern_headers(caller.request(Method::POST), &message);
+
+    let answered = caller
+        .send(builder.header("last-event-id", "1-1"), message.to_string())
+        .await;
+
+    let mut stream = answered.stream();
+    while let Some(event) = stream.event().await {
+        assert_eq!(event.last_event_id, "");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_client_is_never_sent_a_request() {
+    req!("http.sse.modern-no-requests");
+    let ask = Tool::new("ask", async |_: Empty, cx: Context| {
+        cx.progress(1, 2).await;
+        cx.sample("reply", turnbuckle_server::Sampling::text("hello?"))
+            .await?;
+        Ok::<_, ToolError>("asked".to_owned())
+    });
+    let caller = Caller::new(Server::new("test", "1").tool(ask));
+    let mut message = modern("tools/call", json!({ "name": "ask", "arguments": {} }));
+    message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({ "sampling": {} });
+    let builder = modern_headers(caller.request(Method::POST), &message);
+
+    let answered = caller.send(builder, message.to_string()).await;
+
+    let messages = answered.stream().messages().await;
+    assert!(
+        messages
+            .iter()
+            .all(|message| { message.get("method").is_none() || message.get("id").is_none() })
+    );
+    assert_eq!(
+        messages.last().unwrap()["result"]["resultType"],
+        "input_required"
+    );
 }
 
 #[tokio::test]

@@ -74,6 +74,40 @@ async fn older_clients_get_no_event_without_a_message() {
 }
 
 #[tokio::test]
+async fn every_event_of_a_session_has_an_id_of_its_own() {
+    req!(
+        "http.resume.event-id-unique",
+        "http.resume.event-id-stream",
+        "http.get.no-response"
+    );
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut general = caller.get(None).await.stream();
+    let mut ids = vec![general.prime().await];
+
+    for id in 0..3 {
+        let mut stream = caller
+            .tool(id, "progress", json!({ "steps": 3 }))
+            .await
+            .stream();
+        while let Some(event) = stream.event().await {
+            ids.push(event.last_event_id);
+        }
+    }
+    caller.tool(9, "change", json!({})).await;
+    let (id, told) = next(&mut general).await;
+    ids.push(id);
+
+    assert!(
+        told.get("method").is_some(),
+        "answers stay on their streams"
+    );
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!((ids.len(), count), (17, 17));
+}
+
+#[tokio::test]
 async fn a_lost_connection_cancels_nothing_and_the_rest_arrives_once_and_in_order() {
     req!(
         "http.sse.disconnect-not-cancel",
@@ -114,6 +148,39 @@ async fn a_lost_connection_cancels_nothing_and_the_rest_arrives_once_and_in_orde
     );
     let (_, changed) = next(&mut other).await;
     assert_eq!(changed["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn however_often_a_stream_breaks_nothing_is_lost_or_told_twice() {
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let answered = caller.tool(1, "progress", json!({ "steps": 500 })).await;
+    let mut stream = answered.stream();
+    let mut last = stream.prime().await;
+    let mut progress = Vec::new();
+
+    for reading in 1.. {
+        let mut answer = None;
+        // Every connection breaks a little later than the one before.
+        for _ in 0..reading {
+            let (id, message) = next(&mut stream).await;
+            last = id;
+            match message["params"]["progress"].as_f64() {
+                Some(step) => progress.push(step),
+                None => answer = Some(message),
+            }
+            if answer.is_some() {
+                break;
+            }
+        }
+        if answer.is_some() {
+            break;
+        }
+        drop(stream);
+        stream = caller.get(Some(&last)).await.stream();
+    }
+
+    let expected: Vec<_> = (1..=500).map(f64::from).collect();
+    assert_eq!(progress, expected);
 }
 
 #[tokio::test]
@@ -203,7 +270,11 @@ async fn clients_that_do_not_expect_it_are_not_sent_away() {
 
 #[tokio::test]
 async fn each_change_is_told_on_one_stream_the_newest() {
-    req!("http.streams.no-broadcast", "http.get.unrelated");
+    req!(
+        "http.streams.no-broadcast",
+        "http.get.unrelated",
+        "http.get.messages"
+    );
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut older = caller.get(None).await.stream();
     let mut newer = caller.get(None).await.stream();

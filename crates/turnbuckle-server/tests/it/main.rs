@@ -12,6 +12,7 @@ mod http_gate;
 #[cfg(feature = "http2")]
 mod http_http2;
 mod http_modern;
+mod http_parameters;
 mod http_sessions;
 mod http_streams;
 mod lines_asking;
