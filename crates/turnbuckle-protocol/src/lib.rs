@@ -8,6 +8,7 @@
 //! - [`method`]: the one table of methods.
 //! - [`codec`]: newline-delimited JSON, server-sent events, header values.
 //! - [`pending`]: the table of open requests.
+//! - [`uri_template`]: the addresses of resources that come in families.
 
 pub mod codec;
 pub mod jsonrpc;

@@ -76,6 +76,11 @@ impl Exchange {
         &self.call.id
     }
 
+    /// Says whether the answer is there without running a handler.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.run.is_none()
+    }
+
     /// Runs the handler until there is something to send.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if self.run.is_some() {

@@ -12,6 +12,7 @@ mod exchange;
 mod incident;
 mod input;
 mod lifecycle;
+pub mod lines;
 mod outbox;
 mod prompts;
 mod reply;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use http::Extensions;
 use serde::Serialize;
+use tokio::sync::watch;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
     jsonrpc::{Request, code},
@@ -199,6 +200,19 @@ pub(crate) struct Caller {
     pub(crate) live: Option<Arc<Live>>,
     /// Whether the end of a subscription is also announced by a notification, as byte streams need it.
     pub(crate) says_goodbye: bool,
+    /// Becomes true when the connection that all of a client's requests share ends.
+    pub(crate) closing: Option<Arc<watch::Sender<bool>>>,
+}
+
+impl Caller {
+    /// Resolves when the connection of the request ends.
+    pub(crate) async fn closed(&self) {
+        match &self.closing {
+            // The sender that we hold keeps the channel open.
+            Some(closing) => drop(closing.subscribe().wait_for(|closing| *closing).await),
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// What a transport knows of a request beside its bytes.
@@ -207,4 +221,5 @@ pub(crate) struct Arrival {
     pub(crate) principal: Option<Arc<Principal>>,
     pub(crate) extensions: Extensions,
     pub(crate) says_goodbye: bool,
+    pub(crate) closing: Option<Arc<watch::Sender<bool>>>,
 }

@@ -28,6 +28,7 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
         tokio::select! {
             biased;
             () = call.server.closed() => break,
+            () = call.caller.closed() => break,
             change = changes.next() => match change {
                 Ok(change) => tell(&call, &wanted, &change),
                 Err(Lagged { .. }) => everything(&wanted).for_each(|change| tell(&call, &wanted, &change)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use turnbuckle_protocol::types::{ClientCapabilities, Implementation, LogLevel};
 use turnbuckle_protocol::{Principal, Revision};
 
+use crate::limits::SessionLimits;
 use crate::random::random_id;
 use crate::{BoxFuture, StoreError};
 
@@ -90,6 +91,54 @@ impl SessionRecord {
             log_level: None,
             subscriptions: BTreeSet::new(),
         }
+    }
+
+    /// Changes one thing, within the limits of a session.
+    ///
+    /// # Errors
+    ///
+    /// If the session would hold more than it may; then nothing is changed.
+    pub fn apply(
+        &mut self,
+        change: SessionChange,
+        limits: &SessionLimits,
+    ) -> Result<(), StoreError> {
+        match change {
+            SessionChange::Initialized => self.initialized = true,
+            SessionChange::LogLevel(level) => self.log_level = Some(level),
+            SessionChange::Subscribe(uri) => self.subscribe(uri, limits)?,
+            SessionChange::Unsubscribe(uri) => {
+                self.subscriptions.remove(&uri);
+            }
+        }
+        Ok(())
+    }
+
+    fn subscribe(&mut self, uri: String, limits: &SessionLimits) -> Result<(), StoreError> {
+        if self.subscriptions.contains(&uri) {
+            return Ok(());
+        }
+        if uri.len() > limits.max_uri_bytes {
+            return Err(StoreError::TooLarge {
+                what: "URI",
+                limit: limits.max_uri_bytes,
+            });
+        }
+        if self.subscriptions.len() >= limits.max_subscriptions {
+            return Err(StoreError::TooMany {
+                what: "subscriptions",
+                limit: limits.max_subscriptions,
+            });
+        }
+        let bytes: usize = self.subscriptions.iter().map(String::len).sum();
+        if bytes + uri.len() > limits.max_subscription_bytes {
+            return Err(StoreError::TooLarge {
+                what: "subscriptions",
+                limit: limits.max_subscription_bytes,
+            });
+        }
+        self.subscriptions.insert(uri);
+        Ok(())
     }
 }
 

@@ -1,1 +1,59 @@
-//! Being built.
+//! The Model Context Protocol for Rust: the one crate to depend on.
+//!
+//! A tool is a function from typed arguments to a result. Put functions into a [`Server`], and serve it: on stdio to
+//! the program that started it, on HTTP to everyone who may ask. All published revisions of the protocol are spoken
+//! at once, and a function never learns which of them its caller speaks.
+//!
+//! ```no_run
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use turnbuckle::{Server, Tool, ToolError};
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Greet {
+//!     /// Whom to greet.
+//!     name: String,
+//! }
+//!
+//! async fn greet(args: Greet) -> Result<String, ToolError> {
+//!     Ok(format!("Hello, {}!", args.name))
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let server = Server::new("hello", "1.0.0")
+//!         .tool(Tool::new("greet", greet).description("Greets someone").read_only());
+//!     turnbuckle::stdio::serve(server).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! On HTTP the last lines are
+//!
+//! ```no_run
+//! # async fn run(server: turnbuckle::Server) -> Result<(), Box<dyn std::error::Error>> {
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+//! turnbuckle::http::serve(listener, server).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! - [`Server`] and what it offers: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`].
+//! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
+//! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
+//! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
+//! - [`store`]: where sessions, events and changes are kept, and the traits for a place of your own.
+
+pub use turnbuckle_protocol::types;
+pub use turnbuckle_server::*;
+pub use turnbuckle_store as store;
+
+/// What is on the wire below the payloads of [`types`](crate::types).
+pub mod protocol {
+    pub use turnbuckle_protocol::{
+        Meta, Principal, RequestId, Revision, RpcError, Versioned, codec, jsonrpc, meta, method,
+        pending, revision, uri_template,
+    };
+}

@@ -27,6 +27,7 @@ pub(crate) struct Live {
     questions: Mutex<HashMap<RequestId, Question>>,
     running: Mutex<HashMap<RequestId, Arc<Call>>>,
     answered: AtomicBool,
+    hung_up: AtomicBool,
 }
 
 struct Question {
@@ -68,6 +69,13 @@ impl Live {
             id,
             settled: false,
         };
+        // After the question is in the table: whoever hangs up meanwhile either takes it out or is seen here.
+        if self.hung_up.load(Ordering::SeqCst) {
+            open.settled = true;
+            return Err(AskError::Gone {
+                method: method.into(),
+            });
+        }
         outbox.push(request(&open.id, method, params).into());
         loop {
             let heard = lock(&self.questions)
@@ -117,6 +125,12 @@ impl Live {
         }
     }
 
+    /// The client will answer nothing more: open questions and later ones fail at once.
+    pub(crate) fn hang_up(&self) {
+        self.hung_up.store(true, Ordering::SeqCst);
+        lock(&self.questions).clear();
+    }
+
     /// Notes a running call, so that it can be cancelled; refuses an id that is in use.
     pub(crate) fn begin(self: &Arc<Self>, call: &Arc<Call>) -> Result<Running, RpcError> {
         let mut running = lock(&self.running);
@@ -161,6 +175,11 @@ impl Live {
     /// Notes that the peer has been answered something after its handshake.
     pub(crate) fn has_answered(&self) {
         self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// A new handshake: the peer has not been answered anything after it.
+    pub(crate) fn starts_over(&self) {
+        self.answered.store(false, Ordering::Relaxed);
     }
 
     /// Says whether the peer has been answered something after its handshake.

@@ -138,6 +138,13 @@ pub(crate) fn refuse(
     Exchange::new(call, Run::Ready(Err(error)))
 }
 
+/// Answers a ping that came before any handshake.
+pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
+    let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
+    let caller = caller(&record, None, Arc::default(), arrival);
+    empty(Arc::new(Call::new(id, server.clone(), caller, None)))
+}
+
 /// The methods that exist only in sessions.
 fn own(
     server: &Server,
@@ -265,6 +272,7 @@ fn caller(
         may_be_asked: record.initialized,
         live: Some(live),
         says_goodbye: false,
+        closing: arrival.closing,
     }
 }
 

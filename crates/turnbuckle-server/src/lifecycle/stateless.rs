@@ -90,6 +90,7 @@ pub(crate) fn admit(
         may_be_asked: true,
         live: None,
         says_goodbye: arrival.says_goodbye,
+        closing: arrival.closing,
     })
 }
 

@@ -88,50 +88,6 @@ impl MemorySessions {
         };
         deadline(now, idle)
     }
-
-    fn apply(
-        &self,
-        record: &mut Arc<SessionRecord>,
-        change: SessionChange,
-    ) -> Result<(), StoreError> {
-        match change {
-            SessionChange::Initialized => Arc::make_mut(record).initialized = true,
-            SessionChange::LogLevel(level) => Arc::make_mut(record).log_level = Some(level),
-            SessionChange::Subscribe(uri) => self.subscribe(record, uri)?,
-            SessionChange::Unsubscribe(uri) => {
-                Arc::make_mut(record).subscriptions.remove(&uri);
-            }
-        }
-        Ok(())
-    }
-
-    fn subscribe(&self, record: &mut Arc<SessionRecord>, uri: String) -> Result<(), StoreError> {
-        let limits = &self.limits;
-        if record.subscriptions.contains(&uri) {
-            return Ok(());
-        }
-        if uri.len() > limits.max_uri_bytes {
-            return Err(StoreError::TooLarge {
-                what: "URI",
-                limit: limits.max_uri_bytes,
-            });
-        }
-        if record.subscriptions.len() >= limits.max_subscriptions {
-            return Err(StoreError::TooMany {
-                what: "subscriptions",
-                limit: limits.max_subscriptions,
-            });
-        }
-        let bytes: usize = record.subscriptions.iter().map(String::len).sum();
-        if bytes + uri.len() > limits.max_subscription_bytes {
-            return Err(StoreError::TooLarge {
-                what: "subscriptions",
-                limit: limits.max_subscription_bytes,
-            });
-        }
-        Arc::make_mut(record).subscriptions.insert(uri);
-        Ok(())
-    }
 }
 
 impl Sessions for MemorySessions {
@@ -157,7 +113,7 @@ impl Sessions for MemorySessions {
         at_once(move || {
             let now = Instant::now();
             let changed = self.table.with(id, now, |entry| {
-                self.apply(&mut entry.value, change)?;
+                Arc::make_mut(&mut entry.value).apply(change, &self.limits)?;
                 Ok(self.renew(entry, now))
             });
             changed.transpose()

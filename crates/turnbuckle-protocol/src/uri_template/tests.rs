@@ -1,0 +1,11 @@
+mod expansion;
+mod hostile;
+mod matching;
+mod parsing;
+mod round_trip;
+
+use super::*;
+
+fn template(source: &str) -> UriTemplate {
+    UriTemplate::parse(source).unwrap()
+}

@@ -1,0 +1,178 @@
+//! The other end of a pair of byte streams.
+
+use std::{io, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
+    task::JoinHandle,
+    time::timeout,
+};
+use turnbuckle_server::{Server, lines::Lines};
+
+/// A client by hand: what it sends and gets is plain JSON.
+pub struct Peer {
+    reader: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: Option<WriteHalf<DuplexStream>>,
+    serving: JoinHandle<io::Result<()>>,
+    next_id: i64,
+}
+
+impl Peer {
+    /// Joins a peer to a server.
+    pub fn new(server: Server) -> Self {
+        Self::with(Lines::new(server))
+    }
+
+    /// Joins a peer to a server with options.
+    pub fn with(lines: Lines) -> Self {
+        Self::with_buffer(lines, 64 * 1024)
+    }
+
+    /// Joins a peer by streams that hold at most `bytes` in each direction.
+    pub fn with_buffer(lines: Lines, bytes: usize) -> Self {
+        let (near, far) = tokio::io::duplex(bytes);
+        let (far_reader, far_writer) = tokio::io::split(far);
+        let (reader, writer) = tokio::io::split(near);
+        Self {
+            reader: BufReader::new(reader).lines(),
+            writer: Some(writer),
+            serving: tokio::spawn(lines.serve(far_reader, far_writer)),
+            next_id: 100,
+        }
+    }
+
+    /// Joins a peer and shakes hands in a revision, with capabilities.
+    pub async fn initialized(server: Server, revision: &str, capabilities: Value) -> Self {
+        let mut peer = Self::new(server);
+        peer.shake_hands(revision, capabilities).await;
+        peer
+    }
+
+    pub async fn shake_hands(&mut self, revision: &str, capabilities: Value) {
+        let answer = self
+            .call("initialize", initialize(revision, capabilities))
+            .await;
+        assert_eq!(answer["result"]["protocolVersion"], revision);
+        self.notify("notifications/initialized", json!({})).await;
+    }
+
+    pub async fn send(&mut self, message: Value) {
+        self.send_line(&message.to_string()).await;
+    }
+
+    pub async fn send_line(&mut self, line: &str) {
+        self.send_bytes(format!("{line}\n").as_bytes()).await;
+    }
+
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        let writer = self.writer.as_mut().expect("the input has not ended");
+        writer.write_all(bytes).await.unwrap();
+    }
+
+    /// Sends a request and returns its id.
+    pub async fn request(&mut self, method: &str, params: Value) -> i64 {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+        id
+    }
+
+    pub async fn notify(&mut self, method: &str, params: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await;
+    }
+
+    pub async fn cancel(&mut self, id: i64) {
+        self.notify("notifications/cancelled", json!({ "requestId": id }))
+            .await;
+    }
+
+    /// Sends a request and returns the next message, which must be its answer.
+    pub async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.request(method, params).await;
+        let answer = self.next().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Calls a tool in the session.
+    pub async fn call_tool(&mut self, name: &str, arguments: Value) -> Value {
+        self.call(
+            "tools/call",
+            json!({ "name": name, "arguments": arguments }),
+        )
+        .await
+    }
+
+    /// Sends a request that stands on its own.
+    pub async fn call_modern(&mut self, method: &str, params: Value) -> Value {
+        self.call(method, modern(params)).await
+    }
+
+    /// The next message.
+    pub async fn next(&mut self) -> Value {
+        let line = timeout(Duration::from_secs(100), self.reader.next_line())
+            .await
+            .expect("a message comes in time")
+            .unwrap()
+            .expect("the stream goes on");
+        serde_json::from_str(&line).expect("every line is JSON")
+    }
+
+    /// Fails if anything comes within a second.
+    pub async fn expect_silence(&mut self) {
+        if let Ok(line) = timeout(Duration::from_secs(1), self.reader.next_line()).await {
+            panic!("there was to be silence, and there came {line:?}");
+        }
+    }
+
+    /// Ends the input.
+    pub async fn end_input(&mut self) {
+        let mut writer = self.writer.take().expect("the input ends once");
+        writer.shutdown().await.unwrap();
+    }
+
+    /// Ends the input and returns everything that still comes.
+    pub async fn finish(mut self) -> Vec<Value> {
+        if self.writer.is_some() {
+            self.end_input().await;
+        }
+        let mut rest = Vec::new();
+        while let Some(line) = self.reader.next_line().await.unwrap() {
+            rest.push(serde_json::from_str(&line).expect("every line is JSON"));
+        }
+        self.serving.await.unwrap().unwrap();
+        rest
+    }
+
+    /// Goes away, and returns what the server makes of it.
+    pub async fn leave(self) -> io::Result<()> {
+        drop((self.reader, self.writer));
+        self.serving.await.unwrap()
+    }
+}
+
+/// Parameters of `initialize`.
+pub fn initialize(revision: &str, capabilities: Value) -> Value {
+    json!({
+        "protocolVersion": revision,
+        "capabilities": capabilities,
+        "clientInfo": { "name": "peer", "version": "1" },
+    })
+}
+
+/// Adds to parameters what a request that stands on its own says.
+pub fn modern(params: Value) -> Value {
+    modern_with(params, json!({}))
+}
+
+/// Like [`modern`], for a client with capabilities.
+pub fn modern_with(mut params: Value, capabilities: Value) -> Value {
+    let meta = &mut params["_meta"];
+    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "peer", "version": "1" });
+    params
+}

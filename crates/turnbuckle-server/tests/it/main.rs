@@ -1,0 +1,6 @@
+//! What a server does, seen from the other end of a transport.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod lines_eras;
+mod lines_peer;

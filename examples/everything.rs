@@ -1,0 +1,344 @@
+//! Every feature once: a server that keeps notes.
+//!
+//! Tools, resources and prompts with all that can be said about them; progress and log messages; questions to the user
+//! and to the model; subscriptions, completion, icons, cache hints, pages.
+//!
+//! ```console
+//! $ cargo run -q --example everything                              # on stdio
+//! $ cargo run -q --example everything -- --listen 127.0.0.1:8080   # on HTTP
+//! $ cargo run -q --example everything -- --check                   # asks itself and prints the answers
+//! ```
+
+mod check;
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use turnbuckle::{
+    CacheHint, Completing, Context, Elicitation, Elicited, Form, Messages, Output, Prompt,
+    RequestError, Resource, ResourceTemplate, Sampling, Server, Tool, ToolError, http, stdio,
+    types::{Annotations, ContentBlock, Icon, LogLevel, PromptMessage, ResourceContents, Role},
+};
+
+const PIXEL: &[u8] = include_bytes!("pixel.png");
+
+fn server() -> Server {
+    let notes = Notes::default();
+    let server = Server::new("notes", env!("CARGO_PKG_VERSION"))
+        .title("Notes")
+        .description("Keeps notes in memory")
+        .website("https://example.com/notes")
+        .icon(Icon::new("https://example.com/notes.svg").mime_type("image/svg+xml"))
+        .instructions("Add notes with `add`; read them as resources.")
+        .page_size(10)
+        .cache_lists(CacheHint::public(Duration::from_secs(60)));
+    let server = with_tools(server, &notes);
+    let server = with_questions(server, &notes);
+    let server = with_resources(server, &notes);
+    with_prompts(server, &notes)
+}
+
+/// What the handlers share. A clone is the same notes.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn all(&self) -> Vec<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn push(&self, text: String) -> usize {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.push(text);
+        notes.len()
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ tools
+
+fn with_tools(server: Server, notes: &Notes) -> Server {
+    let (adding, finding, counting) = (notes.clone(), notes.clone(), notes.clone());
+    let schema = json!({
+        "type": "object",
+        "properties": { "text": { "type": "string", "minLength": 1 } },
+        "required": ["text"]
+    });
+    server
+        .tool(
+            // Arguments and result have types; their schemas are listed.
+            Tool::new("add", move |args: Add, cx: Context| {
+                add(adding.clone(), args, cx)
+            })
+            .title("Add a note")
+            .description("Adds a note")
+            .icon(Icon::new("https://example.com/add.svg"))
+            .destructive(false)
+            .open_world(false),
+        )
+        .tool(
+            // A schema of your own, and arguments as you like to read them.
+            Tool::raw("find", schema, move |args: Value, _: Context| {
+                find(finding.clone(), args)
+            })
+            .description("Finds notes that contain a text")
+            .read_only(),
+        )
+        .tool(
+            // What computes for long gets a thread of its own.
+            Tool::blocking("count_words", move || count_words(&counting))
+                .description("Counts the words of all notes")
+                .read_only()
+                .idempotent(),
+        )
+        .tool(Tool::new("tidy", tidy).description("Takes a while, and tells how far it has come"))
+        .tool(Tool::new("card", card).description("Shows what content can be"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    /// What to remember.
+    text: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Added {
+    /// Where the note can be read.
+    uri: String,
+    /// How many notes there are now.
+    count: usize,
+}
+
+async fn add(notes: Notes, args: Add, cx: Context) -> Result<Added, ToolError> {
+    if args.text.trim().is_empty() {
+        return Err(ToolError::new("`text` must not be empty")); // the model reads this and can do better
+    }
+    let count = notes.push(args.text);
+    cx.resource_updated("notes://all"); // whoever subscribed to it is told
+    Ok(Added {
+        uri: format!("notes://note/{count}"),
+        count,
+    })
+}
+
+async fn find(notes: Notes, args: Value) -> Result<Vec<String>, ToolError> {
+    let text = args["text"].as_str().unwrap_or_default();
+    Ok(notes
+        .all()
+        .into_iter()
+        .filter(|note| note.contains(text))
+        .collect())
+}
+
+fn count_words(notes: &Notes) -> Result<usize, ToolError> {
+    Ok(notes
+        .all()
+        .iter()
+        .map(|note| note.split_whitespace().count())
+        .sum())
+}
+
+async fn tidy(cx: Context) -> Result<String, ToolError> {
+    cx.log(LogLevel::Info, "tidying up").await;
+    for step in 1..=3 {
+        cx.progress_message(step, Some(3.0), format!("shelf {step}"))
+            .await;
+    }
+    Ok("All is in order.".to_owned())
+}
+
+async fn card() -> Result<Output, ToolError> {
+    let about = ResourceContents::text("notes://about", "Notes, kept in memory.");
+    Ok(Output::text("A dot and a text.")
+        .image("iVBORw0KGgo=", "image/png")
+        .block(ContentBlock::resource(about)))
+}
+
+// ------------------------------------------------------------------------------------------- questions
+
+fn with_questions(server: Server, notes: &Notes) -> Server {
+    let (signing, summing) = (notes.clone(), notes.clone());
+    server
+        .tool(
+            Tool::new("sign", move |cx: Context| sign(signing.clone(), cx))
+                .description("Adds a note signed by the user"),
+        )
+        .tool(Tool::new("connect", connect).description("Connects an account on a web page"))
+        .tool(
+            Tool::new("summarize", move |cx: Context| {
+                summarize(summing.clone(), cx)
+            })
+            .description("Lets the client's model summarize the notes"),
+        )
+        .tool(Tool::new("places", places).description("Lists where the user works"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Signature {
+    /// Your full name.
+    name: String,
+    /// Whether to add today's date.
+    #[serde(default)]
+    dated: bool,
+}
+
+async fn sign(notes: Notes, cx: Context) -> Result<String, ToolError> {
+    match cx
+        .elicit("signature", Signature::ask("Who signs this note?"))
+        .await?
+    {
+        Elicited::Accepted(Signature { name, dated }) => {
+            notes.push(format!(
+                "signed by {name}{}",
+                if dated { " today" } else { "" }
+            ));
+            Ok(format!("Signed by {name}."))
+        }
+        Elicited::Declined => Ok("The user did not want to sign.".to_owned()),
+        Elicited::Cancelled => Err(ToolError::new(
+            "the user closed the question; ask them what they want",
+        )),
+    }
+}
+
+async fn connect(cx: Context) -> Result<String, ToolError> {
+    let question = Elicitation::url(
+        "Please log in to your account.",
+        "https://example.com/login",
+    );
+    match cx.elicit("login", question).await?.accepted() {
+        Some(()) => Ok("The user went to the page.".to_owned()),
+        None => Ok("The user stayed here.".to_owned()),
+    }
+}
+
+async fn summarize(notes: Notes, cx: Context) -> Result<String, ToolError> {
+    // A client may answer by calling again, and the handler runs from the top: what must not happen twice is in `once`.
+    let count: usize = cx
+        .once("announce", async || {
+            Ok::<_, ToolError>(notes.push("A summary was asked for.".into()))
+        })
+        .await?;
+    let prompt = format!("Summarize these notes: {}", notes.all().join("; "));
+    let answer = cx
+        .sample("summary", Sampling::text(prompt).max_tokens(200))
+        .await?;
+    Ok(format!("{count} notes: {}", answer.text()))
+}
+
+async fn places(cx: Context) -> Result<String, ToolError> {
+    let roots = cx.roots("roots").await?;
+    Ok(roots
+        .into_iter()
+        .map(|root| root.uri)
+        .collect::<Vec<_>>()
+        .join(", "))
+}
+
+// ------------------------------------------------------------------------------------------- resources
+
+fn with_resources(server: Server, notes: &Notes) -> Server {
+    let (all, one, ids) = (notes.clone(), notes.clone(), notes.clone());
+    server
+        .resource(
+            // A text that does not change.
+            Resource::text("notes://about", "about", "Notes, kept in memory.")
+                .title("About")
+                .cache(CacheHint::public(Duration::from_secs(3600))),
+        )
+        .resource(
+            // Read anew each time; clients may subscribe to it.
+            Resource::new("notes://all", "all", move || read_all(all.clone()))
+                .description("All notes, a line each")
+                .mime_type("text/plain")
+                .annotations(Annotations::new().audience([Role::User]).priority(0.8)),
+        )
+        .resource(
+            Resource::bytes("notes://pixel", "pixel", "image/png", PIXEL).description("A dot"),
+        )
+        .template(
+            ResourceTemplate::new("notes://note/{number}", "note", move |note, _: Context| {
+                read_one(one.clone(), note)
+            })
+            .description("One note by its number")
+            .mime_type("text/plain")
+            .complete("number", move |typed: Completing, _: Context| {
+                numbers(ids.clone(), typed)
+            })
+            .cache(CacheHint::private(Duration::from_secs(10))),
+        )
+}
+
+async fn read_all(notes: Notes) -> Result<String, RequestError> {
+    Ok(notes.all().join("\n"))
+}
+
+#[derive(Deserialize)]
+struct Number {
+    number: String,
+}
+
+async fn read_one(notes: Notes, Number { number }: Number) -> Result<String, RequestError> {
+    let number: usize = number
+        .parse()
+        .map_err(|_| RequestError::invalid("`number` must be a number"))?;
+    let note = number
+        .checked_sub(1)
+        .and_then(|at| notes.all().get(at).cloned());
+    note.ok_or_else(RequestError::not_found)
+}
+
+async fn numbers(notes: Notes, typed: Completing) -> Result<Vec<String>, RequestError> {
+    let numbers = (1..=notes.all().len()).map(|number| number.to_string());
+    Ok(numbers
+        .filter(|number| number.starts_with(&typed.value))
+        .collect())
+}
+
+// --------------------------------------------------------------------------------------------- prompts
+
+fn with_prompts(server: Server, notes: &Notes) -> Server {
+    let notes = notes.clone();
+    server.prompt(
+        Prompt::new("review", move |args: Review| review(notes.clone(), args))
+            .title("Review the notes")
+            .description("Goes through all notes in a given tone")
+            .complete("tone", ["friendly", "frank", "formal"]),
+    )
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Review {
+    /// How to talk about them.
+    tone: String,
+}
+
+async fn review(notes: Notes, args: Review) -> Result<Messages, RequestError> {
+    let contents = ResourceContents::text("notes://all", notes.all().join("\n"));
+    Ok(Messages::new([
+        PromptMessage::user(ContentBlock::resource(contents)),
+        PromptMessage::user(format!("Go through these notes in a {} tone.", args.tone)),
+    ]))
+}
+
+// --------------------------------------------------------------------------------------------- running
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
+        ["--listen", address] => http::serve(TcpListener::bind(address).await?, server()).await?,
+        ["--check"] => check::run(server()).await?,
+        _ => stdio::serve(server()).await?,
+    }
+    Ok(())
+}
