@@ -222,17 +222,16 @@ async fn connect(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn summarize(notes: Notes, cx: Context) -> Result<String, ToolError> {
-    // A client may answer by calling again, and the handler runs from the top: what must not happen twice is in `once`.
-    let count: usize = cx
-        .once("announce", async || {
-            Ok::<_, ToolError>(notes.push("A summary was asked for.".into()))
-        })
-        .await?;
-    let prompt = format!("Summarize these notes: {}", notes.all().join("; "));
-    let answer = cx
-        .sample("summary", Sampling::text(prompt).max_tokens(200))
-        .await?;
-    Ok(format!("{count} notes: {}", answer.text()))
+    // A client may bring its answer with another call, and then the handler runs from the top again. What must not
+    // happen twice, or turn out differently the second time, belongs into `once`.
+    let read = async || {
+        notes.push("A summary was asked for.".to_owned());
+        Ok::<_, ToolError>(notes.all().join("; "))
+    };
+    let text: String = cx.once("read", read).await?;
+    let question = Sampling::text(format!("Summarize these notes: {text}")).max_tokens(200);
+    let answer = cx.sample("summary", question).await?;
+    Ok(format!("In short: {}", answer.text()))
 }
 
 async fn places(cx: Context) -> Result<String, ToolError> {

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
-/// Arguments that a handler does not look at.
+// Arguments that a handler does not look at. No doc comment, which would become the description of the schema; and some
+// clients do not accept an object schema that leaves `properties` out.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(inline)]
+#[schemars(inline, extend("properties" = {}))]
 pub(crate) struct Any {}
 
 /// Reads arguments; the error names the path and what was expected there, so that a model can correct itself.
@@ -34,7 +35,19 @@ fn describe(path: &str, error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    #[test]
+    fn no_arguments_are_listed_as_an_object_without_properties() {
+        let schema = crate::schema::of_input::<Any>();
+
+        assert_eq!(
+            Value::from(schema),
+            json!({ "type": "object", "properties": {} })
+        );
+    }
 
     #[derive(Debug, Deserialize)]
     #[expect(dead_code, reason = "only read")]

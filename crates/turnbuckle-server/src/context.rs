@@ -1,6 +1,9 @@
 //! What a handler may do beside returning its result.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    any::Any,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -118,7 +121,20 @@ impl Context {
     /// Something that a layer below put into the request: HTTP headers (`http::HeaderMap`), the peer's address
     /// (`std::net::SocketAddr`), anything of your own. Absent on stdio.
     pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
-        self.call.caller.extensions.get::<T>()
+        let caller = &self.call.caller;
+        caller
+            .extensions
+            .get::<T>()
+            .or_else(|| same_type(caller.headers.as_deref()?))
+            .or_else(|| same_type(caller.peer.as_ref()?))
+    }
+
+    /// Ends the HTTP connection that waits for this call, while the call goes on.
+    ///
+    /// The client comes back later for what it missed, so that a long call holds no connection. Only clients of
+    /// sessions that expect it are sent away; for all others nothing happens.
+    pub fn close_stream(&self) {
+        self.call.outbox.hang_up();
     }
 
     /// Tells every client that wants to know that a resource has new content.
@@ -161,6 +177,11 @@ impl Context {
     pub fn server(&self) -> &Server {
         &self.call.server
     }
+}
+
+/// Returns a value as the type asked for, if that is its type.
+fn same_type<T: 'static>(value: &dyn Any) -> Option<&T> {
+    value.downcast_ref()
 }
 
 impl Call {

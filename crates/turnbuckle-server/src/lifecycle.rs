@@ -6,9 +6,9 @@ pub(crate) mod live;
 pub(crate) mod session;
 pub(crate) mod stateless;
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
-use http::Extensions;
+use http::{Extensions, HeaderMap};
 use serde::Serialize;
 use tokio::sync::watch;
 use turnbuckle_protocol::{
@@ -185,11 +185,25 @@ pub(crate) fn meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcErro
     }
 }
 
+/// Says whether a request that came over HTTP speaks for itself; every other one belongs to a session.
+///
+/// The handshake is never modern by its header alone: clients of both eras send the newest version with it.
+pub(crate) fn stands_alone(method: &str, meta: &RequestMeta<'_>, version: Option<&str>) -> bool {
+    meta.protocol_version.is_some() || (!may_have_session(version) && method != "initialize")
+}
+
+/// Says whether a peer whose version header says this can have a session.
+pub(crate) fn may_have_session(version: Option<&str>) -> bool {
+    version != Some(Revision::MODERN.as_str())
+}
+
 /// Everything a request says about itself and its sender, however it was said.
 pub(crate) struct Caller {
     pub(crate) rules: &'static Rules,
     pub(crate) client: Arc<ClientProfile>,
     pub(crate) principal: Option<Arc<Principal>>,
+    pub(crate) headers: Option<Arc<HeaderMap>>,
+    pub(crate) peer: Option<SocketAddr>,
     pub(crate) extensions: Extensions,
     pub(crate) progress_token: Option<RequestId>,
     /// The least severe message that the client wants to hear; none at all without it.
@@ -219,6 +233,8 @@ impl Caller {
 #[derive(Default)]
 pub(crate) struct Arrival {
     pub(crate) principal: Option<Arc<Principal>>,
+    pub(crate) headers: Option<Arc<HeaderMap>>,
+    pub(crate) peer: Option<SocketAddr>,
     pub(crate) extensions: Extensions,
     pub(crate) says_goodbye: bool,
     pub(crate) closing: Option<Arc<watch::Sender<bool>>>,

@@ -26,6 +26,7 @@ struct State {
     driver: Option<Waker>,
     senders: Vec<Waker>,
     cancelled: bool,
+    hangs_up: bool,
     closed: bool,
 }
 
@@ -103,6 +104,17 @@ impl Outbox {
     /// Says whether [`cancel`](Self::cancel) was called.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.lock().cancelled
+    }
+
+    /// Asks the driver to end the connection, and to go on without it.
+    pub(crate) fn hang_up(&self) {
+        self.lock().hangs_up = true;
+        self.wake();
+    }
+
+    /// Says whether [`hang_up`](Self::hang_up) was called since the last time.
+    pub(crate) fn takes_hang_up(&self) -> bool {
+        std::mem::take(&mut self.lock().hangs_up)
     }
 
     /// Drops whatever is sent from now on: nothing may follow the answer.

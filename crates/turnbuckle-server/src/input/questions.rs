@@ -205,6 +205,10 @@ fn form_schema<T: JsonSchema>() -> Result<ElicitSchema, String> {
         .for_deserialize()
         .with(|settings| settings.inline_subschemas = true);
     let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
+    if let Some(members) = schema.as_object_mut() {
+        // The dialect is the default one.
+        members.remove("$schema");
+    }
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(simplify);
     }

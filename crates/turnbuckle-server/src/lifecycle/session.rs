@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use turnbuckle_protocol::{
-    RequestId, Revision, RpcError,
+    Principal, RequestId, Revision, RpcError,
     jsonrpc::{Notification, Request},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
@@ -37,6 +37,7 @@ pub(crate) fn initialize(
 ) -> Result<(SessionRecord, Exchange), RpcError> {
     let mut params = request.params.parse::<InitializeParams>()?;
     let revision = negotiate(&params.protocol_version);
+    // A client may declare what the revision it gets has no words for; that must not be asked of it.
     params.raise(revision);
     let client = ClientProfile {
         info: Some(params.client_info),
@@ -69,17 +70,36 @@ pub(crate) fn rules(record: &SessionRecord) -> &'static Rules {
     Rules::of(record.revision)
 }
 
-/// The rules for a peer whose session, if any, is not known: as a version header says, else as its absence means.
-pub(crate) fn rules_without_session(
+/// Checks what a request says about its version against what its session negotiated.
+pub(crate) fn check_version(
+    record: &SessionRecord,
     version_header: Option<&str>,
-) -> Result<&'static Rules, RpcError> {
-    match version_header.map(str::parse) {
-        None => Ok(Rules::of(Revision::V2025_03_26)),
-        Some(Ok(revision)) if revision <= Revision::LATEST_LEGACY => Ok(Rules::of(revision)),
-        Some(_) => Err(super::stateless::unsupported(
-            version_header.unwrap_or_default(),
-        )),
+) -> Result<(), RpcError> {
+    match version_header {
+        Some(version) if version != record.revision.as_str() => {
+            Err(RpcError::invalid_request(format!(
+                "`MCP-Protocol-Version` says {version:?}, but this session negotiated {}",
+                record.revision
+            )))
+        }
+        _ => Ok(()),
     }
+}
+
+/// Stands in for the session of a peer that was given none: its version is what the header says, or what the
+/// absence of the header means.
+pub(crate) fn unremembered(
+    version_header: Option<&str>,
+    principal: Option<Principal>,
+) -> Result<SessionRecord, RpcError> {
+    let revision = match version_header.map(|version| (version, version.parse())) {
+        None => Revision::V2025_03_26,
+        Some((_, Ok(revision))) if revision <= Revision::LATEST_LEGACY => revision,
+        Some((version, _)) => return Err(super::stateless::unsupported(version)),
+    };
+    let mut record = SessionRecord::new(principal, revision, ClientProfile::default());
+    record.initialized = true;
+    Ok(record)
 }
 
 /// What came of a request in a session.
@@ -266,6 +286,8 @@ fn caller(
         rules: rules(record),
         client: record.client.clone(),
         principal: arrival.principal,
+        headers: arrival.headers,
+        peer: arrival.peer,
         extensions: arrival.extensions,
         progress_token,
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),

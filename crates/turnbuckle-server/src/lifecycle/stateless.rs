@@ -84,6 +84,8 @@ pub(crate) fn admit(
         rules: Rules::of(Revision::MODERN),
         client: Arc::new(client),
         principal: arrival.principal,
+        headers: arrival.headers,
+        peer: arrival.peer,
         extensions: arrival.extensions,
         progress_token: meta.progress_token,
         log_level,

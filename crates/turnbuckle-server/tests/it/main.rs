@@ -2,5 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod http_caller;
+mod http_modern;
+mod http_sessions;
 mod lines_eras;
 mod lines_peer;
+mod older_peers;

@@ -1,0 +1,294 @@
+//! Streamable HTTP: one endpoint for clients of every revision.
+//!
+//! [`serve`] answers on any listener; [`Http`] has the options, and turns a server into a tower [`Service`] that
+//! fits into other web frameworks. Safe unless told otherwise: `Host` and `Origin` are checked, and everything a
+//! client can make the server hold has a limit.
+//!
+//! What tools, resources and prompts do is not known here.
+
+mod allowed;
+mod batch;
+mod body;
+mod connection;
+mod cors;
+mod delivery;
+mod endpoint;
+mod feed;
+mod gate;
+mod general;
+mod listener;
+mod memory;
+mod mirror;
+mod post;
+mod presence;
+mod reader;
+mod refusal;
+mod serving;
+mod session;
+mod stateless;
+mod sweep;
+#[cfg(unix)]
+mod unix;
+mod unremembered;
+mod work;
+
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+
+pub use body::Body;
+pub use endpoint::Service;
+pub use listener::Listener;
+pub use memory::{Connector, MemoryListener, memory};
+
+use crate::Server;
+use allowed::{Host, Origin};
+use endpoint::Endpoint;
+
+/// Serves on a listener with the default options, until it fails.
+///
+/// ```no_run
+/// # async fn run() -> std::io::Result<()> {
+/// # let server = turnbuckle_server::Server::new("clock", "1.0.0");
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+/// turnbuckle_server::http::serve(listener, server).await
+/// # }
+/// ```
+pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
+    Http::new(server).serve(listener).await
+}
+
+/// A server on HTTP, and how it behaves there.
+///
+/// ```
+/// use turnbuckle_server::{Server, http::Http};
+///
+/// let service = Http::new(Server::new("clock", "1.0.0"))
+///     .path("/tools/clock")
+///     .allow_host("clock.example")
+///     .into_service();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Http {
+    server: Server,
+    options: Options,
+}
+
+/// Whether clients of revisions with a handshake get a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sessions {
+    /// They do: the server remembers them, can ask them, and lets them resume a broken stream.
+    On,
+    /// They do not: every request is judged by its version header alone, and nothing is remembered.
+    Off,
+}
+
+/// What is fixed once the server runs.
+#[derive(Clone, Debug)]
+struct Options {
+    path: String,
+    health_path: String,
+    hosts: Vec<Host>,
+    origins: Vec<Origin>,
+    any_host: bool,
+    any_origin: bool,
+    sessions: Sessions,
+    body_limit: usize,
+    max_in_flight: usize,
+    max_connections: usize,
+    header_timeout: Duration,
+    body_timeout: Duration,
+    shutdown_timeout: Duration,
+    stream_heartbeat: Duration,
+    stream_after: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            path: "/mcp".to_owned(),
+            health_path: "/health".to_owned(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            any_host: false,
+            any_origin: false,
+            sessions: Sessions::On,
+            body_limit: 4 * 1024 * 1024,
+            max_in_flight: 10_000,
+            max_connections: 16_384,
+            header_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(30),
+            shutdown_timeout: Duration::from_secs(10),
+            stream_heartbeat: Duration::from_secs(15),
+            stream_after: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Http {
+    /// Puts a server on HTTP.
+    pub fn new(server: Server) -> Self {
+        Self {
+            server,
+            options: Options::default(),
+        }
+    }
+
+    /// Sets the path of the endpoint; `/mcp` unless set.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.options.path = path.into();
+        self
+    }
+
+    /// Sets the path that answers `ok` to load balancers; `/health` unless set.
+    #[must_use]
+    pub fn health_path(mut self, path: impl Into<String>) -> Self {
+        self.options.health_path = path.into();
+        self
+    }
+
+    /// Also answers to this name or address in `Host`; without a port, on every port.
+    ///
+    /// Unless told otherwise, a server answers to the address it is bound to and, as `localhost`, to this machine.
+    ///
+    /// # Panics
+    ///
+    /// If it is no host, as `http://example.com` or `example.com/mcp`.
+    #[must_use]
+    pub fn allow_host(mut self, host: &str) -> Self {
+        let host = host.parse().unwrap_or_else(|_| {
+            panic!("`{host}` is no host; write a name or an address, perhaps with a port")
+        });
+        self.options.hosts.push(host);
+        self
+    }
+
+    /// Also answers to web pages of this origin, as `https://app.example.com`.
+    ///
+    /// Unless told otherwise, pages of the hosts that the server answers to may use it, and no others.
+    ///
+    /// # Panics
+    ///
+    /// If it is no origin.
+    #[must_use]
+    pub fn allow_origin(mut self, origin: &str) -> Self {
+        let origin = origin.parse().unwrap_or_else(|_| {
+            panic!(
+                "`{origin}` is no origin; write `https://` or `http://`, a host, and perhaps a port"
+            )
+        });
+        self.options.origins.push(origin);
+        self
+    }
+
+    /// Answers whatever `Host` says. Any web page that a user visits may then reach a local server through DNS.
+    #[must_use]
+    pub fn danger_accept_any_host(mut self) -> Self {
+        self.options.any_host = true;
+        self
+    }
+
+    /// Answers web pages of every origin, with all that the server may do for the user who visits them.
+    #[must_use]
+    pub fn danger_accept_any_origin(mut self) -> Self {
+        self.options.any_origin = true;
+        self
+    }
+
+    /// Says whether clients of revisions with a handshake get a session.
+    #[must_use]
+    pub fn sessions(mut self, sessions: Sessions) -> Self {
+        self.options.sessions = sessions;
+        self
+    }
+
+    /// Limits the bytes of one message; 4 MiB unless set.
+    #[must_use]
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.options.body_limit = bytes;
+        self
+    }
+
+    /// Limits the requests and streams at one time; 10,000 unless set. Beyond, clients are asked to come later.
+    #[must_use]
+    pub fn max_in_flight(mut self, requests: usize) -> Self {
+        self.options.max_in_flight = requests;
+        self
+    }
+
+    /// Limits the connections at one time; 16,384 unless set. Beyond, they wait to be accepted.
+    #[must_use]
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.options.max_connections = connections.max(1);
+        self
+    }
+
+    /// Sets how long a connection may take until it has sent the next head; a minute unless set.
+    #[must_use]
+    pub fn header_timeout(mut self, timeout: Duration) -> Self {
+        self.options.header_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a body may take; 30 seconds unless set.
+    #[must_use]
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.options.body_timeout = timeout;
+        self
+    }
+
+    /// Sets how long running requests may go on after a shutdown began; 10 seconds unless set.
+    #[must_use]
+    pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
+        self.options.shutdown_timeout = timeout;
+        self
+    }
+
+    /// Sets how often a silent stream shows that it lives; 15 seconds unless set.
+    #[must_use]
+    pub fn stream_heartbeat(mut self, period: Duration) -> Self {
+        self.options.stream_heartbeat = period;
+        self
+    }
+
+    /// Sets after how long an answer that is not ready becomes a stream; 10 seconds unless set.
+    #[must_use]
+    pub fn stream_after(mut self, wait: Duration) -> Self {
+        self.options.stream_after = wait;
+        self
+    }
+
+    /// Serves on a listener until it fails.
+    pub async fn serve(self, listener: impl Listener) -> io::Result<()> {
+        self.serve_until(listener, std::future::pending()).await
+    }
+
+    /// Serves on a listener until `shutdown` resolves, then lets running requests finish.
+    ///
+    /// No connection is accepted from then on, and subscriptions end with their result. What still runs after the
+    /// shutdown timeout is dropped.
+    pub async fn serve_until(
+        self,
+        listener: impl Listener,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        let endpoint = self.endpoint(listener.local_addr());
+        serving::serve(endpoint, listener, shutdown).await
+    }
+
+    /// Makes a tower service, for a server or a web framework of your own.
+    ///
+    /// It cannot know what it is bound to, so it answers to this machine's own names and to
+    /// [allowed hosts](Self::allow_host). What a layer put into the extensions of a request reaches handlers through
+    /// [`Context::get`](crate::Context::get); a `Principal`, or an `Arc` of one, becomes the caller. Set
+    /// `TCP_NODELAY` on your sockets, or streams are slow.
+    pub fn into_service(self) -> Service {
+        Service::new(self.endpoint(None))
+    }
+
+    fn endpoint(self, bound: Option<SocketAddr>) -> Arc<Endpoint> {
+        Arc::new(Endpoint::new(self.server, self.options, bound))
+    }
+}
+
+/// What cannot fail.
+type Always<T> = Result<T, Infallible>;

@@ -1,0 +1,47 @@
+//! One connection, in HTTP/1.1.
+
+use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc};
+
+use ::http::Request;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::endpoint::Endpoint;
+
+/// How many bytes the head of a request may have.
+const MAX_HEAD: usize = 64 * 1024;
+
+/// Answers what comes over a connection until it ends; `closing` lets it end after the request that is running.
+pub(super) async fn serve<I>(
+    io: I,
+    peer: Option<SocketAddr>,
+    endpoint: Arc<Endpoint>,
+    closing: impl Future<Output = ()>,
+) where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let header_timeout = endpoint.options.header_timeout;
+    let service = service_fn(move |request: Request<Incoming>| {
+        let endpoint = endpoint.clone();
+        async move { Ok::<_, Infallible>(endpoint.respond(request, peer).await) }
+    });
+    // Half-closed connections are not kept: a client that closes its side has given up, and its call with it.
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_timeout)
+        .max_header_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = closing => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, ?peer, "connection ended");
+    }
+}

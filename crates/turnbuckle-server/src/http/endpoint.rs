@@ -1,0 +1,228 @@
+//! The endpoint: which request is answered by whom.
+
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use ::http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{ALLOW, CONTENT_TYPE},
+    request::Parts,
+};
+use bytes::Bytes;
+use turnbuckle_protocol::Principal;
+
+use super::{
+    Always, Options, Sessions, body::Body, cors, gate::Gate, general, mirror, post,
+    presence::Presences, refusal, session, sweep::Sweeper,
+};
+use crate::{
+    Server,
+    lifecycle::{Arrival, may_have_session},
+};
+
+/// A server behind one URL, and what all its requests share.
+pub(super) struct Endpoint {
+    pub(super) server: Server,
+    pub(super) options: Options,
+    pub(super) presences: Presences,
+    pub(super) sweeper: Sweeper,
+    gate: Gate,
+    in_flight: AtomicUsize,
+}
+
+impl Endpoint {
+    pub(super) fn new(server: Server, options: Options, bound: Option<SocketAddr>) -> Self {
+        Self {
+            gate: Gate::new(&options, bound),
+            presences: Presences::default(),
+            sweeper: Sweeper::default(),
+            in_flight: AtomicUsize::new(0),
+            server,
+            options,
+        }
+    }
+
+    /// Answers a request.
+    pub(super) async fn respond<B: http_body::Body>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        peer: Option<SocketAddr>,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let origin = match self.gate.check(&parts) {
+            Ok(origin) => origin,
+            Err(refusal) => return refusal,
+        };
+        let mut response = self.route(parts, body, peer).await;
+        if let Some(origin) = origin {
+            cors::allow(&mut response, origin);
+        }
+        response
+    }
+
+    async fn route<B: http_body::Body>(
+        self: &Arc<Self>,
+        parts: Parts,
+        body: B,
+        peer: Option<SocketAddr>,
+    ) -> Response<Body> {
+        if parts.uri.path() != self.options.path {
+            return self.elsewhere(&parts);
+        }
+        if parts.method == Method::POST {
+            return post::post(self, Head::new(parts, peer), body).await;
+        }
+        let head = Head::new(parts, peer);
+        if head.method == Method::OPTIONS {
+            return self.allowed(&head);
+        }
+        let sessions = self.options.sessions == Sessions::On
+            && may_have_session(mirror::version(&head.headers));
+        match head.method {
+            Method::GET if sessions => Box::pin(general::get(self, head)).await,
+            Method::DELETE if sessions => Box::pin(session::delete(self, head)).await,
+            _ if sessions => refusal::method("GET, POST, DELETE"),
+            _ => refusal::method("POST"),
+        }
+    }
+
+    fn elsewhere(&self, parts: &Parts) -> Response<Body> {
+        if parts.uri.path() != self.options.health_path {
+            return refusal::empty(StatusCode::NOT_FOUND);
+        }
+        if parts.method != Method::GET && parts.method != Method::HEAD {
+            return refusal::method("GET, HEAD");
+        }
+        let mut response = Response::new(Body::full(Bytes::from_static(b"ok")));
+        let text = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, text);
+        response
+    }
+
+    fn allowed(&self, head: &Head) -> Response<Body> {
+        let mut response = refusal::empty(StatusCode::NO_CONTENT);
+        let methods = match self.options.sessions {
+            Sessions::On => "GET, POST, DELETE",
+            Sessions::Off => "POST",
+        };
+        let methods = HeaderValue::from_static(methods);
+        response.headers_mut().insert(ALLOW, methods.clone());
+        cors::preflight(&mut response, &head.headers, methods);
+        response
+    }
+
+    /// Counts a request as running, if there is room for another.
+    pub(super) fn admit(self: &Arc<Self>) -> Result<Permit, Response<Body>> {
+        let permit = Permit {
+            endpoint: self.clone(),
+        };
+        let running = self.in_flight.fetch_add(1, Ordering::Relaxed);
+        if running < self.options.max_in_flight {
+            return Ok(permit);
+        }
+        Err(refusal::busy(
+            None,
+            "too many requests are running; try again in a few seconds",
+        ))
+    }
+}
+
+/// A request that counts as running while this is held.
+pub(super) struct Permit {
+    endpoint: Arc<Endpoint>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.endpoint.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// All of a request but its body.
+pub(super) struct Head {
+    pub(super) method: Method,
+    pub(super) headers: Arc<HeaderMap>,
+    extensions: ::http::Extensions,
+    peer: Option<SocketAddr>,
+}
+
+impl Head {
+    fn new(parts: Parts, peer: Option<SocketAddr>) -> Self {
+        Self {
+            method: parts.method,
+            headers: Arc::new(parts.headers),
+            extensions: parts.extensions,
+            peer,
+        }
+    }
+
+    /// What the version header says.
+    pub(super) fn version(&self) -> Option<&str> {
+        mirror::version(&self.headers)
+    }
+
+    /// Who sent the request, if a layer below found out.
+    pub(super) fn principal(&self) -> Option<Arc<Principal>> {
+        let extensions = &self.extensions;
+        let owned = || extensions.get::<Principal>().cloned().map(Arc::new);
+        extensions.get::<Arc<Principal>>().cloned().or_else(owned)
+    }
+
+    /// What the core gets to know.
+    pub(super) fn arrival(&self) -> Arrival {
+        Arrival {
+            principal: self.principal(),
+            headers: Some(self.headers.clone()),
+            peer: self.peer,
+            extensions: self.extensions.clone(),
+            says_goodbye: false,
+        }
+    }
+}
+
+/// A server as a tower service, for any HTTP stack. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    endpoint: Arc<Endpoint>,
+}
+
+impl Service {
+    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint }
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for Service
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Send,
+{
+    type Response = Response<Body>;
+    type Error = std::convert::Infallible;
+    type Future = Pin<Box<dyn Future<Output = Always<Response<Body>>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Always<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let endpoint = self.endpoint.clone();
+        Box::pin(async move { Ok(endpoint.respond(request, None).await) })
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service")
+            .field("server", &self.endpoint.server)
+            .finish_non_exhaustive()
+    }
+}

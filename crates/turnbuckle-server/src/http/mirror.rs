@@ -1,0 +1,32 @@
+//! The headers of a request, as the core compares them with its body.
+
+use ::http::{HeaderMap, HeaderName};
+use turnbuckle_protocol::RpcError;
+
+use crate::lifecycle::stateless::{Mirror, mismatch};
+
+pub(super) const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+impl Mirror for HeaderMap {
+    fn header(&self, name: &str) -> Result<Option<&str>, RpcError> {
+        let mut values = self.get_all(name).iter();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        if values.next().is_some() {
+            return Err(mismatch(format!("`{name}` is there more than once")));
+        }
+        match value.to_str() {
+            Ok(value) => Ok(Some(value.trim_matches([' ', '\t']))),
+            Err(_) => Err(mismatch(format!("`{name}` must be visible ASCII"))),
+        }
+    }
+}
+
+/// What the version header says; one that is not text says nothing that anyone supports.
+pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(MCP_PROTOCOL_VERSION)?;
+    Some(value.to_str().unwrap_or("?"))
+}

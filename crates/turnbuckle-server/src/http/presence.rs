@@ -1,0 +1,197 @@
+//! The part of a session that is in this process: what runs, and which streams are open.
+//!
+//! Made when a session has something to do and gone when it has nothing more, so that an idle session is only its
+//! record in the store.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::sync::Notify;
+use turnbuckle_store::{SessionId, StreamId};
+
+use super::{endpoint::Endpoint, feed::Feed, general::GeneralStreams};
+use crate::lifecycle::live::Live;
+
+/// Sessions whose keys fall into different shards do not wait for each other.
+const SHARDS: usize = 32;
+
+/// The sessions that are present in this process.
+pub(super) struct Presences {
+    shards: [Mutex<HashMap<SessionId, Entry>>; SHARDS],
+    hasher: RandomState,
+}
+
+struct Entry {
+    presence: Arc<Presence>,
+    users: usize,
+    /// Stays until the session ends, though nobody uses it.
+    kept: bool,
+}
+
+/// What a session does in this process.
+#[derive(Default)]
+pub(super) struct Presence {
+    pub(super) live: Arc<Live>,
+    pub(super) general: GeneralStreams,
+    /// The streams that something is still written to.
+    feeds: Mutex<HashMap<StreamId, Arc<Feed>>>,
+    closed: AtomicBool,
+    closing: Notify,
+}
+
+impl Default for Presences {
+    fn default() -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl Presences {
+    /// Enters a session; it stays present until the guard is dropped.
+    pub(super) fn enter(endpoint: &Arc<Endpoint>, session: SessionId) -> Present {
+        let mut shard = endpoint.presences.shard(&session);
+        let entry = shard.entry(session).or_insert_with(|| Entry {
+            presence: Arc::default(),
+            users: 0,
+            kept: false,
+        });
+        entry.users += 1;
+        Present {
+            endpoint: endpoint.clone(),
+            session,
+            presence: entry.presence.clone(),
+        }
+    }
+
+    /// Ends what a session that is over still does here.
+    pub(super) fn close(&self, session: &SessionId) {
+        let entry = self.shard(session).remove(session);
+        if let Some(entry) = entry {
+            entry.presence.close();
+        }
+    }
+
+    /// Ends what all sessions do here.
+    pub(super) fn close_all(&self) {
+        for shard in &self.shards {
+            let entries = std::mem::take(&mut *lock(shard));
+            entries.values().for_each(|entry| entry.presence.close());
+        }
+    }
+
+    fn leave(&self, session: &SessionId, presence: &Arc<Presence>) {
+        let mut shard = self.shard(session);
+        let Some(entry) = shard.get_mut(session) else {
+            return;
+        };
+        // A closed presence is no longer in the table; another may be there in its place.
+        if !Arc::ptr_eq(&entry.presence, presence) {
+            return;
+        }
+        entry.users -= 1;
+        if entry.users == 0 && !entry.kept {
+            shard.remove(session);
+        }
+    }
+
+    fn shard(&self, session: &SessionId) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
+        // The remainder is below the number of shards, so it fits.
+        lock(&self.shards[(self.hasher.hash_one(session) % SHARDS as u64) as usize])
+    }
+}
+
+impl Presence {
+    /// Adds a stream, so that a client that resumes it finds it.
+    pub(super) fn add(&self, feed: &Arc<Feed>) {
+        let finished = {
+            let mut feeds = lock(&self.feeds);
+            feeds.insert(feed.stream, feed.clone());
+            self.closed.load(Ordering::SeqCst)
+        };
+        if finished {
+            feed.finish();
+        }
+    }
+
+    /// Finds a stream that something is still written to.
+    pub(super) fn feed(&self, stream: StreamId) -> Option<Arc<Feed>> {
+        lock(&self.feeds).get(&stream).cloned()
+    }
+
+    /// Lets go of a stream to which nothing more will be written.
+    pub(super) fn remove(&self, stream: StreamId) {
+        lock(&self.feeds).remove(&stream);
+    }
+
+    /// Resolves when the session is over.
+    pub(super) async fn closed(&self) {
+        let mut closing = std::pin::pin!(self.closing.notified());
+        closing.as_mut().enable();
+        if !self.closed.load(Ordering::SeqCst) {
+            closing.await;
+        }
+    }
+
+    fn close(&self) {
+        let feeds = {
+            let mut feeds = lock(&self.feeds);
+            self.closed.store(true, Ordering::SeqCst);
+            std::mem::take(&mut *feeds)
+        };
+        self.closing.notify_waiters();
+        self.live.cancel_all();
+        feeds.values().for_each(|feed| feed.finish());
+    }
+}
+
+/// Keeps a session present.
+pub(super) struct Present {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) session: SessionId,
+    pub(super) presence: Arc<Presence>,
+}
+
+impl Present {
+    /// Keeps what is known about this session until it ends.
+    pub(super) fn keep(&self) {
+        let mut shard = self.endpoint.presences.shard(&self.session);
+        if let Some(entry) = shard.get_mut(&self.session) {
+            entry.kept = true;
+        }
+    }
+}
+
+impl Clone for Present {
+    fn clone(&self) -> Self {
+        let mut shard = self.endpoint.presences.shard(&self.session);
+        if let Some(entry) = shard.get_mut(&self.session)
+            && Arc::ptr_eq(&entry.presence, &self.presence)
+        {
+            entry.users += 1;
+        }
+        Self {
+            endpoint: self.endpoint.clone(),
+            session: self.session,
+            presence: self.presence.clone(),
+        }
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.endpoint.presences.leave(&self.session, &self.presence);
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that runs under these locks stops halfway, so a poisoned one holds a sound value.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,82 @@
+//! Answers that are not results: what was wrong, and what to change.
+
+use ::http::{
+    HeaderValue, Response, StatusCode,
+    header::{ALLOW, CONTENT_TYPE, RETRY_AFTER},
+};
+use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
+
+use super::body::Body;
+use crate::exchange::Answer;
+
+/// A header that was given twice, or that is not text.
+#[derive(Debug)]
+pub(super) struct Ambiguous;
+
+/// Refuses a request before anyone looked for its id.
+pub(super) fn plain(status: StatusCode, message: impl Into<String>) -> Response<Body> {
+    error(status, None, &RpcError::invalid_request(message))
+}
+
+/// Refuses a request with an error of its own.
+pub(super) fn error(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    error: &RpcError,
+) -> Response<Body> {
+    let mut body = Vec::with_capacity(256);
+    jsonrpc::write_error(&mut body, id, error);
+    json(status, body.into())
+}
+
+/// Refuses a message whose id could not be read, to a peer that wants to read `null` then.
+pub(super) fn error_with_null_id(error: &RpcError) -> Response<Body> {
+    let mut body = Vec::with_capacity(256);
+    jsonrpc::write_error_with_null_id(&mut body, error);
+    json(StatusCode::BAD_REQUEST, body.into())
+}
+
+/// Refuses a method, and names those that are possible.
+pub(super) fn method(allow: &'static str) -> Response<Body> {
+    let mut response = plain(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("the method must be one of: {allow}"),
+    );
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// Asks the client to come back later.
+pub(super) fn busy(id: Option<&RequestId>, message: impl Into<String>) -> Response<Body> {
+    let error_object = RpcError::internal(message);
+    let mut response = error(StatusCode::SERVICE_UNAVAILABLE, id, &error_object);
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    response
+}
+
+/// The answer of an exchange as one JSON body.
+pub(super) fn answer(answer: Answer) -> Response<Body> {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    json(status, answer.body)
+}
+
+/// A body of JSON.
+pub(super) fn json(status: StatusCode, body: bytes::Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::full(body));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A status, and nothing to say.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,334 @@
+//! Messages that belong to a session.
+
+use std::{future::poll_fn, sync::Arc, task::Poll};
+
+use ::http::{HeaderValue, Response, StatusCode};
+use bytes::Bytes;
+use turnbuckle_protocol::{
+    Principal, RequestId, RpcError,
+    jsonrpc::{self, Incoming, Malformed, Message, Notification, Request},
+    meta::RequestMeta,
+};
+use turnbuckle_store::{SessionChange, SessionId, SessionRecord, StoreError};
+
+use super::{
+    Sessions, batch,
+    body::Body,
+    delivery,
+    endpoint::{Endpoint, Head, Permit},
+    mirror::{MCP_SESSION_ID, version},
+    presence::{Presences, Present},
+    refusal, stateless,
+    work::Work,
+};
+use crate::{
+    exchange::{Answer, Exchange, Step},
+    lifecycle::{
+        self, Rules,
+        session::{self, Begun},
+        stands_alone,
+    },
+};
+
+/// A session that exists and belongs to whoever sent the request.
+pub(super) struct Known {
+    pub(super) id: SessionId,
+    pub(super) record: Arc<SessionRecord>,
+}
+
+impl Known {
+    pub(super) fn rules(&self) -> &'static Rules {
+        session::rules(&self.record)
+    }
+
+    /// Makes the session present in this process.
+    pub(super) fn enter(&self, endpoint: &Arc<Endpoint>) -> Present {
+        let present = Presences::enter(endpoint, self.id);
+        if self.rules().quiet_start {
+            // Whether the client got an answer is known only here.
+            present.keep();
+        }
+        present
+    }
+}
+
+/// Answers `initialize`, and begins a session.
+pub(super) async fn initialize(
+    endpoint: &Arc<Endpoint>,
+    head: &Head,
+    bytes: &Bytes,
+) -> Response<Body> {
+    let Ok(Incoming::One(Message::Request(request))) = jsonrpc::parse(bytes) else {
+        return refusal::plain(StatusCode::BAD_REQUEST, "`initialize` must be a request");
+    };
+    begin_session(endpoint, head, &request).await
+}
+
+async fn begin_session(
+    endpoint: &Arc<Endpoint>,
+    head: &Head,
+    request: &Request<'_>,
+) -> Response<Body> {
+    let (record, mut exchange) =
+        match session::initialize(&endpoint.server, request, head.arrival()) {
+            Ok(begun) => begun,
+            Err(error) => return refusal::error(StatusCode::OK, Some(&request.id), &error),
+        };
+    let Step::Answer(answer) = exchange.step().await else {
+        let error = RpcError::internal("the handshake has one answer");
+        return refusal::error(StatusCode::OK, Some(&request.id), &error);
+    };
+    if endpoint.options.sessions == Sessions::Off {
+        return refusal::answer(answer);
+    }
+    endpoint.sweep_if_due().await;
+    match endpoint.server.store_ref().sessions.create(record).await {
+        Ok(session) => {
+            let mut response = refusal::answer(answer);
+            if let Ok(id) = HeaderValue::try_from(session.to_string()) {
+                response.headers_mut().insert(MCP_SESSION_ID, id);
+            }
+            response
+        }
+        Err(error @ StoreError::TooLarge { .. }) => {
+            let error = RpcError::invalid_params(error.to_string());
+            refusal::error(StatusCode::OK, Some(&request.id), &error)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "no new session");
+            refusal::busy(Some(&request.id), error.to_string())
+        }
+    }
+}
+
+/// Answers a POST that names a session.
+pub(super) async fn post(
+    endpoint: &Arc<Endpoint>,
+    head: Head,
+    bytes: Bytes,
+    permit: Permit,
+) -> Response<Body> {
+    let incoming = jsonrpc::parse(&bytes);
+    let mut meta = RequestMeta::default();
+    if let Ok(Incoming::One(Message::Request(request))) = &incoming {
+        meta = match lifecycle::meta(request) {
+            Ok(meta) => meta,
+            Err(error) => return refusal::error(StatusCode::OK, Some(&request.id), &error),
+        };
+        if stands_alone(&request.method, &meta, head.version()) {
+            return match stateless::begin(&endpoint.server, &head, request, meta) {
+                Ok(exchange) => stateless::answer(exchange, permit, &endpoint.options).await,
+                Err(refusal) => refusal,
+            };
+        }
+        if request.method == "initialize" {
+            // Whoever begins anew leaves the old session behind.
+            return begin_session(endpoint, &head, request).await;
+        }
+    }
+    let known = match find(endpoint, &head, id(&incoming)).await {
+        Ok(known) => known,
+        Err(refusal) => return refusal,
+    };
+    match incoming {
+        Ok(Incoming::One(Message::Request(request))) => {
+            call(endpoint, &known, &head, &request, meta, permit).await
+        }
+        Ok(Incoming::One(Message::Notification(notification))) => {
+            notify(endpoint, &known, &notification).await
+        }
+        Ok(Incoming::One(Message::Response(response))) => {
+            known.enter(endpoint).presence.live.resolve(response);
+            refusal::empty(StatusCode::ACCEPTED)
+        }
+        Ok(Incoming::One(Message::Complaint(error))) => {
+            tracing::debug!(%error, "the client could not read something");
+            refusal::empty(StatusCode::ACCEPTED)
+        }
+        Ok(Incoming::Batch(entries)) => batch::post(endpoint, &known, &head, entries, permit).await,
+        Err(malformed) => refuse_malformed(endpoint, &known, malformed),
+    }
+}
+
+/// The id that an answer to this message would have.
+fn id<'a>(incoming: &'a Result<Incoming<'_>, Malformed>) -> Option<&'a RequestId> {
+    match incoming {
+        Ok(Incoming::One(Message::Request(request))) => Some(&request.id),
+        _ => None,
+    }
+}
+
+/// Finds the session that a request names, and sees whether both belong together.
+pub(super) async fn find(
+    endpoint: &Endpoint,
+    head: &Head,
+    id: Option<&RequestId>,
+) -> Result<Known, Response<Body>> {
+    let mut named = head.headers.get_all(MCP_SESSION_ID).iter();
+    let (Some(session), None) = (named.next(), named.next()) else {
+        return Err(needed(id));
+    };
+    let session: Option<SessionId> = session.to_str().ok().and_then(|text| text.parse().ok());
+    let Some(session) = session else {
+        return Err(unknown(id));
+    };
+    let sessions = &endpoint.server.store_ref().sessions;
+    let record = match sessions.load(&session).await {
+        Ok(Some(record)) if is_owner(&record, head) => record,
+        Ok(_) => return Err(unknown(id)),
+        Err(error) => return Err(unavailable(id, &error)),
+    };
+    match session::check_version(&record, version(&head.headers)) {
+        Ok(()) => Ok(Known {
+            id: session,
+            record,
+        }),
+        Err(error) => Err(refusal::error(StatusCode::BAD_REQUEST, id, &error)),
+    }
+}
+
+fn is_owner(record: &SessionRecord, head: &Head) -> bool {
+    match (&record.principal, head.principal()) {
+        (None, None) => true,
+        (Some(owner), Some(caller)) => Principal::is_same_caller(owner, &caller),
+        _ => false,
+    }
+}
+
+/// Refuses a message that names no session.
+pub(super) fn needed(id: Option<&RequestId>) -> Response<Body> {
+    refusal::error(StatusCode::BAD_REQUEST, id, &session::session_needed())
+}
+
+/// Refuses a session that is over, or is someone else's, or never was: nobody learns which.
+pub(super) fn unknown(id: Option<&RequestId>) -> Response<Body> {
+    let error = RpcError::invalid_request("there is no such session; begin with `initialize`");
+    refusal::error(StatusCode::NOT_FOUND, id, &error)
+}
+
+fn unavailable(id: Option<&RequestId>, error: &StoreError) -> Response<Body> {
+    tracing::error!(%error, "the store failed");
+    refusal::busy(id, "sessions cannot be read at the moment")
+}
+
+/// Answers a request: on the spot if it is ready, else by a task that does not depend on the connection.
+async fn call(
+    endpoint: &Arc<Endpoint>,
+    known: &Known,
+    head: &Head,
+    request: &Request<'_>,
+    meta: RequestMeta<'_>,
+    permit: Permit,
+) -> Response<Body> {
+    let present = known.enter(endpoint);
+    let mut exchange = match begin(&present, known, head, request, meta).await {
+        Ok(exchange) => exchange,
+        Err(answer) => return refusal::answer(answer),
+    };
+    let live = &present.presence.live;
+    let said = match poll_fn(|cx| Poll::Ready(exchange.poll_step(cx))).await {
+        Poll::Ready(Step::Answer(answer)) => {
+            live.has_answered();
+            return refusal::answer(answer);
+        }
+        Poll::Ready(Step::Message(message)) => Some(message),
+        Poll::Ready(Step::Cancelled(_)) | Poll::Pending => None,
+    };
+    let running = match live.begin(&exchange.call) {
+        Ok(running) => running,
+        Err(error) => return refusal::error(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+    };
+    let work = Work::one(exchange, running, said);
+    delivery::deliver(work, known.rules(), present, permit).await
+}
+
+/// Begins to answer a request; what the session has to remember of it is remembered first.
+pub(super) async fn begin(
+    present: &Present,
+    known: &Known,
+    head: &Head,
+    request: &Request<'_>,
+    meta: RequestMeta<'_>,
+) -> Result<Exchange, Answer> {
+    let live = &present.presence.live;
+    if let Err(error) = live.check(&request.id) {
+        return Err(Answer::error(Some(&request.id), &error, 400));
+    }
+    let server = &present.endpoint.server;
+    let arrival = head.arrival();
+    match session::begin(server, &known.record, live.clone(), request, meta, arrival) {
+        Begun::Exchange(exchange) => Ok(exchange),
+        Begun::Change(change, exchange) => match remember(present, change).await {
+            Ok(()) => Ok(exchange),
+            Err(error) => Err(Answer::error(Some(&request.id), &error, 200)),
+        },
+    }
+}
+
+async fn remember(present: &Present, change: SessionChange) -> Result<(), RpcError> {
+    let sessions = &present.endpoint.server.store_ref().sessions;
+    match sessions.update(&present.session, change).await {
+        // A session that ended a moment ago needs no memory.
+        Ok(_) => Ok(()),
+        Err(error @ (StoreError::TooMany { .. } | StoreError::TooLarge { .. })) => {
+            Err(RpcError::invalid_params(error.to_string()))
+        }
+        Err(error) => {
+            tracing::error!(%error, "the store failed");
+            Err(RpcError::internal("the session cannot be changed"))
+        }
+    }
+}
+
+/// Takes a notification.
+pub(super) async fn notify(
+    endpoint: &Arc<Endpoint>,
+    known: &Known,
+    notification: &Notification<'_>,
+) -> Response<Body> {
+    let present = known.enter(endpoint);
+    if let Some(change) = session::notify(notification, Some(&present.presence.live))
+        && let Err(error) = remember(&present, change).await
+    {
+        return refusal::busy(None, error.message);
+    }
+    refusal::empty(StatusCode::ACCEPTED)
+}
+
+fn refuse_malformed(
+    endpoint: &Arc<Endpoint>,
+    known: &Known,
+    malformed: Malformed,
+) -> Response<Body> {
+    if malformed.is_answer() {
+        let response = refusal::error(StatusCode::BAD_REQUEST, None, &malformed.error);
+        if let Some(id) = &malformed.id {
+            let live = &known.enter(endpoint).presence.live;
+            live.spoil(id, malformed.error);
+        }
+        return response;
+    }
+    match &malformed.id {
+        None if known.rules().null_ids => refusal::error_with_null_id(&malformed.error),
+        id => refusal::error(StatusCode::BAD_REQUEST, id.as_ref(), &malformed.error),
+    }
+}
+
+/// Ends a session, what runs in it, and its streams.
+pub(super) async fn delete(endpoint: &Arc<Endpoint>, head: Head) -> Response<Body> {
+    let known = match find(endpoint, &head, None).await {
+        Ok(known) => known,
+        Err(refusal) => return refusal,
+    };
+    let store = endpoint.server.store_ref();
+    match store.sessions.remove(&known.id).await {
+        Ok(true) => {}
+        Ok(false) => return unknown(None),
+        Err(error) => return unavailable(None, &error),
+    }
+    endpoint.presences.close(&known.id);
+    if let Err(error) = store.events.forget(&known.id).await {
+        tracing::warn!(%error, "the events of an ended session stay until they are old");
+    }
+    refusal::empty(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,138 @@
+//! Requests that stand on their own: the connection is the call.
+//!
+//! No task and no channel: the handler runs in the response's own future and, once the response is a stream, in
+//! its body. Whoever drops either cancels the call.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use ::http::{
+    HeaderValue, Response, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName},
+};
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use turnbuckle_protocol::{codec::sse, jsonrpc::Request, meta::RequestMeta};
+
+use super::{
+    Options,
+    body::{Body, Events},
+    endpoint::{Head, Permit},
+    refusal,
+};
+use crate::{
+    Server, dispatch,
+    exchange::{Exchange, Step},
+    lifecycle::stateless::{self, Mirror},
+};
+
+/// How many bytes of events are put together into one write.
+pub(super) const WRITE_SIZE: usize = 32 * 1024;
+
+/// Begins to answer a request that says all about itself.
+pub(super) fn begin(
+    server: &Server,
+    head: &Head,
+    request: &Request<'_>,
+    meta: RequestMeta<'_>,
+) -> Result<Exchange, Response<Body>> {
+    let mirror: Option<&dyn Mirror> = Some(&*head.headers);
+    let caller = stateless::admit(request, meta, mirror, head.arrival()).map_err(|refused| {
+        let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::BAD_REQUEST);
+        refusal::error(status, Some(&request.id), &refused.error)
+    })?;
+    Ok(dispatch::begin(server, request, caller, mirror))
+}
+
+/// Runs a call: its answer is one JSON body if nothing comes before it, else the end of a stream.
+pub(super) async fn answer(
+    mut exchange: Exchange,
+    permit: Permit,
+    options: &Options,
+) -> Response<Body> {
+    let first = match poll_fn(|cx| Poll::Ready(exchange.poll_step(cx))).await {
+        Poll::Ready(step) => Some(step),
+        Poll::Pending => timeout(options.stream_after, exchange.step()).await.ok(),
+    };
+    let mut written = Vec::new();
+    match first {
+        Some(Step::Answer(answer)) => return refusal::answer(answer),
+        Some(Step::Message(message)) => sse::Event::message(&message).write(&mut written),
+        // The first byte shows that somebody is working on it.
+        None => sse::write_comment(&mut written, "working"),
+        Some(Step::Cancelled(_)) => return event_stream(Body::empty()),
+    }
+    event_stream(Body::events(CallEvents {
+        exchange: Some(exchange),
+        written,
+        heartbeat: Box::pin(sleep(options.stream_heartbeat)),
+        period: options.stream_heartbeat,
+        _permit: permit,
+    }))
+}
+
+/// A response that is a stream of events.
+pub(super) fn event_stream(body: Body) -> Response<Body> {
+    const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-transform"),
+    );
+    headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+/// A running call as a stream; dropping it cancels the call.
+struct CallEvents {
+    /// `None` once it is over.
+    exchange: Option<Exchange>,
+    /// Events that are to be sent next.
+    written: Vec<u8>,
+    heartbeat: Pin<Box<Sleep>>,
+    period: Duration,
+    _permit: Permit,
+}
+
+impl Events for CallEvents {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let this = &mut *self;
+        while let Some(exchange) = &mut this.exchange {
+            if this.written.len() >= WRITE_SIZE {
+                break;
+            }
+            let Poll::Ready(step) = exchange.poll_step(cx) else {
+                break;
+            };
+            let (events, over) = match step {
+                Step::Message(message) => (vec![message], false),
+                Step::Answer(answer) => (vec![answer.body], true),
+                Step::Cancelled(rest) => (rest, true),
+            };
+            for event in events {
+                sse::Event::message(&event).write(&mut this.written);
+            }
+            if over {
+                this.exchange = None;
+            }
+        }
+        if !this.written.is_empty() {
+            this.heartbeat.as_mut().reset(Instant::now() + this.period);
+            return Poll::Ready(Some(std::mem::take(&mut this.written).into()));
+        }
+        if this.exchange.is_none() {
+            return Poll::Ready(None);
+        }
+        if this.heartbeat.as_mut().poll(cx).is_ready() {
+            this.heartbeat.as_mut().reset(Instant::now() + this.period);
+            return Poll::Ready(Some(Bytes::from_static(b": alive\n\n")));
+        }
+        Poll::Pending
+    }
+}

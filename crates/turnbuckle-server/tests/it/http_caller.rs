@@ -1,0 +1,320 @@
+//! A client of the service without a socket, and the server that most tests ask.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_service::Service as _;
+use turnbuckle_protocol::{
+    Principal,
+    codec::sse::{Decoder, Limits, Received},
+};
+use turnbuckle_server::{
+    Context, Resource, Server, Tool, ToolError,
+    http::{Body, Http, Service},
+};
+
+pub(crate) const MODERN: &str = "2026-07-28";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Echo {
+    message: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Steps {
+    steps: u32,
+}
+
+/// A server with a tool for each way to answer.
+pub(crate) fn server() -> Server {
+    Server::new("test", "1.0.0")
+        .tool(Tool::new("echo", async |args: Echo| {
+            Ok::<_, ToolError>(args.message)
+        }))
+        .tool(Tool::new("progress", async |args: Steps, cx: Context| {
+            for step in 1..=args.steps {
+                cx.progress(step, args.steps).await;
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, ToolError>("done".to_owned())
+        }))
+        .tool(Tool::new("sleep", async |_: Empty| {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Ok::<_, ToolError>("awake".to_owned())
+        }))
+        .tool(Tool::new("change", async |_: Empty, cx: Context| {
+            cx.tools_changed();
+            Ok::<_, ToolError>("changed".to_owned())
+        }))
+        .resource(Resource::text("test://a", "a", "content"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Empty {}
+
+/// Sends requests to a service.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    service: Service,
+    pub(crate) principal: Option<Principal>,
+    pub(crate) session: Option<String>,
+    pub(crate) version: Option<String>,
+}
+
+impl Caller {
+    pub(crate) fn new(server: Server) -> Self {
+        Self::of(Http::new(server))
+    }
+
+    pub(crate) fn of(http: Http) -> Self {
+        Self {
+            service: http.into_service(),
+            principal: None,
+            session: None,
+            version: None,
+        }
+    }
+
+    /// A request that lacks nothing.
+    pub(crate) fn request(&self, method: Method) -> http::request::Builder {
+        let mut builder = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", "localhost:8080")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = &self.session {
+            builder = builder.header("mcp-session-id", session);
+        }
+        if let Some(version) = &self.version {
+            builder = builder.header("mcp-protocol-version", version);
+        }
+        builder
+    }
+
+    pub(crate) async fn send(
+        &self,
+        builder: http::request::Builder,
+        body: impl Into<Bytes>,
+    ) -> Answered {
+        let mut request = builder.body(Full::new(body.into())).unwrap();
+        if let Some(principal) = &self.principal {
+            request.extensions_mut().insert(principal.clone());
+        }
+        let response = self.service.clone().call(request).await.unwrap();
+        Answered { response }
+    }
+
+    /// Posts a message as it is.
+    pub(crate) async fn post(&self, message: &Value) -> Answered {
+        self.send(self.request(Method::POST), message.to_string())
+            .await
+    }
+
+    /// Posts a modern request with all its headers.
+    pub(crate) async fn modern(&self, method: &str, params: Value) -> Answered {
+        let message = modern(method, params);
+        self.send(
+            modern_headers(self.request(Method::POST), &message),
+            message.to_string(),
+        )
+        .await
+    }
+
+    /// Calls a tool the modern way.
+    pub(crate) async fn modern_tool(&self, name: &str, arguments: Value) -> Answered {
+        self.modern(
+            "tools/call",
+            json!({ "name": name, "arguments": arguments }),
+        )
+        .await
+    }
+
+    /// Begins a session and says that the handshake is done.
+    pub(crate) async fn in_session(mut self, version: &str) -> Self {
+        let answered = self.post(&initialize(version)).await;
+        assert_eq!(answered.status(), 200);
+        self.session = Some(
+            answered
+                .header("mcp-session-id")
+                .expect("a session id")
+                .to_owned(),
+        );
+        let negotiated = answered.json().await["result"]["protocolVersion"].clone();
+        self.version = Some(negotiated.as_str().unwrap().to_owned());
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(self.post(&initialized).await.status(), 202);
+        self
+    }
+
+    /// Calls a tool in a session.
+    pub(crate) async fn tool(&self, id: i64, name: &str, arguments: Value) -> Answered {
+        self.post(&tool(id, name, arguments)).await
+    }
+
+    /// Opens a stream.
+    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Answered {
+        let mut builder = self.request(Method::GET);
+        if let Some(id) = last_event_id {
+            builder = builder.header("last-event-id", id);
+        }
+        self.send(builder, "").await
+    }
+
+    pub(crate) async fn delete(&self) -> Answered {
+        self.send(self.request(Method::DELETE), "").await
+    }
+}
+
+/// A call of a tool, with progress.
+pub(crate) fn tool(id: i64, name: &str, arguments: Value) -> Value {
+    json!({
+        "jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": { "_meta": { "progressToken": id }, "name": name, "arguments": arguments },
+    })
+}
+
+pub(crate) fn initialize(version: &str) -> Value {
+    json!({
+        "jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {
+            "protocolVersion": version,
+            "capabilities": { "sampling": {}, "elicitation": {} },
+            "clientInfo": { "name": "tests", "version": "1" },
+        },
+    })
+}
+
+/// A modern request with the `_meta` that it needs.
+pub(crate) fn modern(method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": 7,
+    });
+    json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })
+}
+
+/// Repeats in headers what a modern request says.
+pub(crate) fn modern_headers(
+    mut builder: http::request::Builder,
+    message: &Value,
+) -> http::request::Builder {
+    builder = builder
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", message["method"].as_str().unwrap());
+    for member in ["name", "uri"] {
+        if let Some(name) = message["params"][member].as_str() {
+            builder = builder.header("mcp-name", name);
+        }
+    }
+    builder
+}
+
+/// What came back.
+pub(crate) struct Answered {
+    pub(crate) response: Response<Body>,
+}
+
+impl Answered {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers()
+            .get(name)
+            .map(|value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.header("content-type") == Some("text/event-stream")
+    }
+
+    pub(crate) async fn bytes(self) -> Bytes {
+        self.response
+            .into_body()
+            .collect()
+            .await
+            .unwrap()
+            .to_bytes()
+    }
+
+    pub(crate) async fn json(self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        serde_json::from_slice(&self.bytes().await).unwrap()
+    }
+
+    /// Status and code of an error.
+    pub(crate) async fn refusal(self) -> (u16, i64) {
+        let status = self.status().as_u16();
+        (status, self.json().await["error"]["code"].as_i64().unwrap())
+    }
+
+    pub(crate) fn stream(self) -> Stream {
+        assert!(self.is_stream(), "{:?}", self.response);
+        Stream {
+            body: self.response.into_body(),
+            decoder: Decoder::new(Limits::default()),
+            chunk: Bytes::new(),
+        }
+    }
+}
+
+/// A stream that is read event by event.
+pub(crate) struct Stream {
+    body: Body,
+    pub(crate) decoder: Decoder,
+    chunk: Bytes,
+}
+
+impl Stream {
+    /// The next event with data; `None` at the end.
+    pub(crate) async fn event(&mut self) -> Option<Received> {
+        loop {
+            let mut rest = &self.chunk[..];
+            let event = self.decoder.next(&mut rest).unwrap();
+            self.chunk = self.chunk.slice(self.chunk.len() - rest.len()..);
+            match event {
+                Some(event) => return Some(event),
+                None => self.chunk = self.bytes().await?,
+            }
+        }
+    }
+
+    /// The next bytes as they come; `None` at the end.
+    pub(crate) async fn bytes(&mut self) -> Option<Bytes> {
+        Some(self.body.frame().await?.unwrap().into_data().unwrap())
+    }
+
+    /// Reads the event without a message that a stream may begin with, and returns its id.
+    pub(crate) async fn prime(&mut self) -> String {
+        let event = self.event().await.unwrap();
+        assert_eq!(event.data, "");
+        event.last_event_id
+    }
+
+    /// The next message.
+    pub(crate) async fn message(&mut self) -> Option<Value> {
+        let event = self.event().await?;
+        Some(serde_json::from_str(&event.data).unwrap())
+    }
+
+    /// Everything until the end.
+    pub(crate) async fn messages(mut self) -> Vec<Value> {
+        let mut messages = Vec::new();
+        while let Some(message) = self.message().await {
+            messages.push(message);
+        }
+        messages
+    }
+}
