@@ -182,7 +182,7 @@ impl Head {
             headers: Some(self.headers.clone()),
             peer: self.peer,
             extensions: self.extensions.clone(),
-            says_goodbye: false,
+            ..Arrival::default()
         }
     }
 }

@@ -290,6 +290,7 @@ impl Connection {
             extensions: self.extensions.clone(),
             says_goodbye: true,
             closing: Some(self.closing.clone()),
+            ..Arrival::default()
         }
     }
 }
