@@ -12,7 +12,7 @@ EARLY = importlib.metadata.version("mcp") < "1.3"
 
 
 def LACKS(revision):
-    return {"elicitation", "url_elicitation", "sampling"} if EARLY else {"undeclared"}
+    return {"elicitation", "url_elicitation", "sampling", "cancellation"} if EARLY else {"undeclared"}
 
 
 @contextlib.asynccontextmanager

@@ -137,7 +137,7 @@ const checks = client => ({
     },
 
     missing_resource: async () => {
-        const missing = modern ? -32602 : -32002;
+        const missing = modern ? -32602 : sdk.missing;
         await fails(client.readResource({ uri: 'notes://nowhere' }), missing);
         await fails(client.readResource({ uri: 'notes://note/999999' }), missing);
     },

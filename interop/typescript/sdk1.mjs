@@ -47,6 +47,9 @@ function watched(wire) {
     return wire;
 }
 
+// The code of a resource that is not there, as this client tells it.
+export const missing = -32002;
+
 export const version = () => negotiated;
 
 export const callTool = (client, params, options) => client.callTool(params, undefined, options);

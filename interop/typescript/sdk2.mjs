@@ -23,6 +23,9 @@ export async function connect(transport, [first, ...rest], revision, answers, no
     return client;
 }
 
+// The older code for a resource that is not there is told as the newer one.
+export const missing = -32602;
+
 export const version = client => client.getNegotiatedProtocolVersion();
 
 export const callTool = (client, params, options) => client.callTool(params, options);
