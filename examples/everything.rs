@@ -37,7 +37,7 @@ fn server() -> Server {
         .website("https://example.com/notes")
         .icon(Icon::new("https://example.com/notes.svg").mime_type("image/svg+xml"))
         .instructions("Add notes with `add`; read them as resources.")
-        .page_size(10)
+        .page_size(5)
         .cache_lists(CacheHint::public(Duration::from_secs(60)));
     let server = with_tools(server, &notes);
     let server = with_questions(server, &notes);

@@ -7,7 +7,13 @@
 //! {"jsonrpc":"2.0","id":1,"result":{}}
 //! ```
 //!
-//! On HTTP: `cargo run -q --example hello -- --listen 127.0.0.1:8080`
+//! For everyone on this machine:
+//!
+//! ```console
+//! $ cargo run -q --example hello -- --listen 127.0.0.1:8080
+//! listening on http://127.0.0.1:8080/mcp
+//! ```
+#![expect(clippy::print_stdout, reason = "the example says where it listens")]
 
 use std::error::Error;
 
@@ -33,11 +39,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .description("Greets someone")
             .read_only(),
     );
-    match std::env::args()
-        .skip_while(|argument| argument != "--listen")
-        .nth(1)
-    {
-        Some(address) => http::serve(TcpListener::bind(address).await?, server).await?,
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--listen");
+    match arguments.nth(1) {
+        Some(address) => {
+            let listener = TcpListener::bind(address).await?;
+            println!("listening on http://{}/mcp", listener.local_addr()?);
+            http::serve(listener, server).await?;
+        }
         None => stdio::serve(server).await?,
     }
     Ok(())

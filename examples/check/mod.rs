@@ -12,8 +12,10 @@ use tokio::io::{
 };
 use turnbuckle::Server;
 
-pub async fn run(server: Server) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn run(server: Server) -> Result<(), Box<dyn Error>> {
     let mut client = Client::join(server);
+    let wanted = json!({ "toolsListChanged": true, "resourceSubscriptions": ["notes://all"] });
+    client.listen(json!({ "notifications": wanted })).await?;
     for (method, params) in [
         ("server/discover", json!({})),
         ("tools/list", json!({})),
@@ -78,25 +80,33 @@ impl Client {
         }
     }
 
-    /// Calls a method, as often as it takes to answer the server's questions.
+    /// Subscribes to changes. The answer comes when the subscription ends; until then, there are notifications.
+    async fn listen(&mut self, params: Value) -> Result<(), Box<dyn Error>> {
+        self.send("subscriptions/listen", params).await?;
+        self.next().await.map(drop)
+    }
+
+    /// Calls a method, as often as it takes to see the last page and to answer the server's questions.
     async fn call(&mut self, method: &str, mut params: Value) -> Result<(), Box<dyn Error>> {
-        println!("> {method} {params}");
         loop {
-            let mut result = self.round(method, &mut params).await?;
-            if result["resultType"] != "input_required" {
+            self.send(method, params.clone()).await?;
+            let mut result = self.result().await?;
+            if let Some(questions) = result.get("inputRequests").and_then(Value::as_object) {
+                let answers = questions
+                    .iter()
+                    .map(|(key, question)| (key.clone(), answer_to(question)));
+                params["inputResponses"] = Value::Object(answers.collect());
+                params["requestState"] = result["requestState"].take();
+            } else if let Some(cursor) = result.get_mut("nextCursor") {
+                params["cursor"] = cursor.take();
+            } else {
                 return Ok(());
             }
-            let questions = result["inputRequests"].as_object().ok_or("no questions")?;
-            let answers = questions
-                .iter()
-                .map(|(key, question)| (key.clone(), answer_to(question)));
-            params["inputResponses"] = Value::Object(answers.collect());
-            params["requestState"] = result["requestState"].take();
         }
     }
 
-    /// Sends one request and prints what comes until it is answered.
-    async fn round(&mut self, method: &str, params: &mut Value) -> Result<Value, Box<dyn Error>> {
+    async fn send(&mut self, method: &str, mut params: Value) -> Result<(), Box<dyn Error>> {
+        println!("> {}", shortened(&format!("{method} {params}")));
         self.last_id += 1;
         params["_meta"] = json!({
             "progressToken": self.last_id,
@@ -110,21 +120,28 @@ impl Client {
         self.requests
             .write_all(format!("{request}\n").as_bytes())
             .await?;
+        Ok(())
+    }
+
+    /// Prints what comes until the last request is answered.
+    async fn result(&mut self) -> Result<Value, Box<dyn Error>> {
         loop {
-            let line = self
-                .answers
-                .next_line()
-                .await?
-                .ok_or("the server hung up")?;
-            println!("< {}", shortened(&line));
-            let mut message: Value = serde_json::from_str(&line)?;
+            let mut message = self.next().await?;
             if message["id"] == self.last_id {
-                return message
-                    .get_mut("result")
-                    .map(Value::take)
-                    .ok_or_else(|| "this is not a result".into());
+                let result = message.get_mut("result").map(Value::take);
+                return result.ok_or_else(|| "this is not a result".into());
             }
         }
+    }
+
+    async fn next(&mut self) -> Result<Value, Box<dyn Error>> {
+        let line = self
+            .answers
+            .next_line()
+            .await?
+            .ok_or("the server hung up")?;
+        println!("< {}", shortened(&line));
+        Ok(serde_json::from_str(&line)?)
     }
 }
 
@@ -142,7 +159,7 @@ fn answer_to(question: &Value) -> Value {
 }
 
 fn shortened(line: &str) -> String {
-    match line.char_indices().nth(230) {
+    match line.char_indices().nth(150) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }

@@ -21,6 +21,7 @@ mod request_error;
 mod resources;
 mod schema;
 mod server;
+pub mod stdio;
 mod subscriptions;
 mod tools;
 

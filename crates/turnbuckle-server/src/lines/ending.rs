@@ -98,7 +98,8 @@ impl Shutdown {
         Self::new(Box::pin(std::future::pending()))
     }
 
-    async fn came(&mut self) {
+    /// Waits for it; at once if it came before.
+    pub(crate) async fn came(&mut self) {
         if let Some(wish) = &mut self.0 {
             wish.await;
             self.0 = None;

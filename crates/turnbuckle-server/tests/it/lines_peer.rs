@@ -10,6 +10,15 @@ use tokio::{
 };
 use turnbuckle_server::{Server, lines::Lines};
 
+/// The revisions that begin with a handshake.
+pub const LEGACY: [&str; 5] = [
+    "2024-10-07",
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+];
+
 /// A client by hand: what it sends and gets is plain JSON.
 pub struct Peer {
     reader: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -67,7 +76,8 @@ impl Peer {
 
     pub async fn send_bytes(&mut self, bytes: &[u8]) {
         let writer = self.writer.as_mut().expect("the input has not ended");
-        writer.write_all(bytes).await.unwrap();
+        // Fails where the server has stopped reading, which is for the test to see.
+        let _ = writer.write_all(bytes).await;
     }
 
     /// Sends a request and returns its id.
@@ -113,12 +123,16 @@ impl Peer {
 
     /// The next message.
     pub async fn next(&mut self) -> Value {
-        let line = timeout(Duration::from_secs(100), self.reader.next_line())
+        serde_json::from_str(&self.next_line().await).expect("every line is JSON")
+    }
+
+    /// The next line as it is.
+    pub async fn next_line(&mut self) -> String {
+        timeout(Duration::from_secs(100), self.reader.next_line())
             .await
             .expect("a message comes in time")
             .unwrap()
-            .expect("the stream goes on");
-        serde_json::from_str(&line).expect("every line is JSON")
+            .expect("the stream goes on")
     }
 
     /// Fails if anything comes within a second.
@@ -130,15 +144,19 @@ impl Peer {
 
     /// Ends the input.
     pub async fn end_input(&mut self) {
-        let mut writer = self.writer.take().expect("the input ends once");
-        writer.shutdown().await.unwrap();
+        if let Some(mut writer) = self.writer.take() {
+            writer.shutdown().await.unwrap();
+        }
     }
 
     /// Ends the input and returns everything that still comes.
     pub async fn finish(mut self) -> Vec<Value> {
-        if self.writer.is_some() {
-            self.end_input().await;
-        }
+        self.end_input().await;
+        self.rest().await
+    }
+
+    /// Returns everything that comes until the server ends the connection.
+    pub async fn rest(mut self) -> Vec<Value> {
         let mut rest = Vec::new();
         while let Some(line) = self.reader.next_line().await.unwrap() {
             rest.push(serde_json::from_str(&line).expect("every line is JSON"));

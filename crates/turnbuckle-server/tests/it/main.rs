@@ -5,6 +5,9 @@
 mod http_caller;
 mod http_modern;
 mod http_sessions;
+mod lines_ending;
 mod lines_eras;
+mod lines_messages;
 mod lines_peer;
+mod lines_running;
 mod older_peers;

@@ -1,0 +1,55 @@
+//! The process's own streams where they cannot be put aside.
+
+use std::io::{self, Read, Stdin, Stdout, Write};
+
+/// Uses standard input and output as they are.
+pub(super) fn take() -> io::Result<(Input, Output)> {
+    Ok((Input(io::stdin()), Output(io::stdout())))
+}
+
+/// Standard input.
+pub(super) struct Input(Stdin);
+
+impl Input {
+    /// Waits for the next bytes; none at the end.
+    pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// Standard output.
+pub(super) struct Output(Stdout);
+
+impl Output {
+    /// Nobody can tell whether the client reads: the writing thread waits for it.
+    pub(super) fn has_room(&self) -> bool {
+        false
+    }
+
+    /// Writes everything, and waits for the client where needed.
+    pub(super) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stdout = self.0.lock();
+        stdout.write_all(bytes)?;
+        stdout.flush()
+    }
+}
+
+/// Ctrl-C, which asks the process to end.
+pub(super) struct Signals(());
+
+impl Signals {
+    pub(super) fn watch() -> io::Result<Self> {
+        Ok(Self(()))
+    }
+
+    pub(super) async fn came(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The process's own streams on Unix: put aside, so that nobody else writes to them or reads from them.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::fd::AsFd,
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::{
+    select,
+    signal::unix::{Signal, SignalKind, signal},
+};
+
+/// Takes standard input and output away from everyone else.
+///
+/// What is printed from now on goes to standard error; also what was printed before and is still in a buffer. Child
+/// processes that inherit standard input find it empty instead of eating messages.
+pub(super) fn take() -> io::Result<(Input, Output)> {
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
+    Ok((Input(input.into()), Output(output.into())))
+}
+
+/// What was standard input.
+pub(super) struct Input(File);
+
+impl Input {
+    /// Waits for the next bytes; none at the end.
+    pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(&self.0, PollFlags::IN)?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// What was standard output.
+pub(super) struct Output(File);
+
+impl Output {
+    /// Says whether something small can be written without waiting for the client.
+    pub(super) fn has_room(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::OUT)];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents() == PollFlags::OUT
+    }
+
+    /// Writes everything, and waits for the client where needed.
+    pub(super) fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match (&self.0).write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(length) => bytes = &bytes[length..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A parent may share its end of the stream with us, and has made it non-blocking for itself.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(&self.0, PollFlags::OUT)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wait(file: &File, what: PollFlags) -> io::Result<()> {
+    match poll(&mut [PollFd::new(file, what)], None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The signals that ask the process to end.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(super) fn watch() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    pub(super) async fn came(&mut self) {
+        select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
