@@ -1,6 +1,6 @@
 """Drives a server with a Python client and prints a JSON line per check.
 
-driver.py SDK CLIENT REVISION stdio COMMAND… | http URL
+driver.py SDK CLIENT REVISION CHECK,… stdio COMMAND… | http URL
 
 SDK names the module beside this file that knows how to speak through one package: each gives the same few calls, and
 answers with plain dictionaries in the words of the wire. What is expected of the server is said here, once.
@@ -42,7 +42,7 @@ class Answers:
 
 
 class Checks:
-    """The checks, in the order in which they are made; a method's name is the check's."""
+    """A method for each check."""
 
     def __init__(self, session, answers, revision):
         self.session, self.answers, self.revision = session, answers, revision
@@ -163,7 +163,7 @@ class Checks:
 
     async def sampling(self):
         answer = text(await self.session.call("summarize", {}))
-        assert answer.endswith("notes: all is well"), answer
+        assert "all is well" in answer, answer
 
     async def roots(self):
         equal(text(await self.session.call("places", {})), "file:///srv/interop")
@@ -244,7 +244,7 @@ def reason(error):
 
 
 async def main():
-    sdk, client, revision, transport, *target = sys.argv[1:]
+    sdk, client, revision, wanted, transport, *target = sys.argv[1:]
     sdk = importlib.import_module(sdk)
 
     def report(check, ok, detail=""):
@@ -257,7 +257,7 @@ async def main():
             session = await stack.enter_async_context(sdk.connect(transport, target, revision, answers))
             report("connect", True)
             checks = Checks(session, answers, revision)
-            for name in [name for name in vars(Checks) if not name.startswith("_") and name not in sdk.LACKS(revision)]:
+            for name in wanted.split(","):
                 try:
                     await asyncio.wait_for(getattr(checks, name)(), 10)
                     report(name, True)

@@ -6,7 +6,7 @@ import mcp_types as types
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import StdioTransport
-from mcp2 import LACKS, plain
+from mcp2 import plain
 
 
 @contextlib.asynccontextmanager

@@ -11,10 +11,6 @@ from pydantic import AnyUrl
 EARLY = importlib.metadata.version("mcp") < "1.3"
 
 
-def LACKS(revision):
-    return {"elicitation", "url_elicitation", "sampling", "cancellation"} if EARLY else {"undeclared"}
-
-
 @contextlib.asynccontextmanager
 async def connect(transport, target, revision, answers):
     async with streams(transport, target) as (read, write):

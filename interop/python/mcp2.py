@@ -12,10 +12,6 @@ warnings.simplefilter("ignore")
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
-def LACKS(revision):
-    return {"undeclared"} | ({"ping"} if revision >= "2026-07-28" else set())
-
-
 @contextlib.asynccontextmanager
 async def connect(transport, target, revision, answers):
     server = StdioServerParameters(command=target[0], args=target[1:]) if transport == "stdio" else target[0]

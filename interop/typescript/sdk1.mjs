@@ -12,8 +12,6 @@ const schemas = {
     'notifications/resources/updated': types.ResourceUpdatedNotificationSchema,
 };
 
-export const lacks = () => (early ? ['elicitation', 'url_elicitation'] : ['undeclared']);
-
 export async function connect(transport, target, revision, answers, notices) {
     const elicitation = early ? {} : { elicitation: { form: {}, url: {} } };
     const capabilities = { sampling: {}, roots: { listChanged: true }, ...elicitation };

@@ -4,8 +4,6 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 const modern = revision => revision >= '2026-07-28';
 
-export const lacks = revision => (modern(revision) ? ['undeclared', 'ping'] : ['undeclared']);
-
 export async function connect(transport, [first, ...rest], revision, answers, notices) {
     const client = new Client(
         { name: 'interop', version: '1' },

@@ -1,6 +1,6 @@
 //! Drives a server with the client of rmcp and prints a JSON line per check.
 //!
-//! `turnbuckle-interop-rmcp CLIENT REVISION stdio COMMAND… | http URL`
+//! `turnbuckle-interop-rmcp CLIENT REVISION CHECK,… stdio COMMAND… | http URL`
 #![allow(deprecated, reason = "what the newest revision drops is still tried")]
 
 mod answers;
@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     answers::Answers,
-    checks::{Checks, NAMES, Outcome},
+    checks::{Checks, Outcome},
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,8 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [client, revision, transport, target @ ..] = &*arguments else {
-        return Err("usage: CLIENT REVISION stdio COMMAND… | http URL".into());
+    let [client, revision, wanted, transport, target @ ..] = &*arguments else {
+        return Err("usage: CLIENT REVISION CHECK,… stdio COMMAND… | http URL".into());
     };
     let report = |check: &str, outcome: Outcome| {
         let detail = outcome
@@ -55,7 +55,7 @@ async fn main() -> Outcome {
         revision: revision.clone(),
         mark,
     };
-    for name in NAMES.into_iter().filter(|name| !lacks(name, revision)) {
+    for name in wanted.split(',') {
         let outcome = timeout(PATIENCE, checks.run(name)).await;
         report(
             name,
@@ -64,10 +64,6 @@ async fn main() -> Outcome {
     }
     report("close", close(checks.client).await);
     Ok(())
-}
-
-fn lacks(check: &str, revision: &str) -> bool {
-    revision >= "2026-07-28" && matches!(check, "ping" | "url_elicitation")
 }
 
 async fn connect(
