@@ -7,7 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -81,6 +81,20 @@ impl Exchange {
         self.run.is_none()
     }
 
+    /// Runs the handler once, and returns the answer if that is all there is to send.
+    ///
+    /// Otherwise the exchange goes on with [`poll_step`](Self::poll_step), which sees to it that someone is woken.
+    pub(crate) fn answer_at_once(&mut self) -> Option<Vec<u8>> {
+        if self.run.is_some() {
+            self.poll_handler(&mut Context::from_waker(Waker::noop()));
+        }
+        if !self.call.outbox.is_empty() {
+            return None;
+        }
+        let outcome = self.outcome.take()?;
+        Some(self.finish(outcome).0)
+    }
+
     /// Runs the handler until there is something to send.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if self.run.is_some() {
@@ -98,7 +112,11 @@ impl Exchange {
             return Poll::Ready(Step::Message(message));
         }
         match self.outcome.take() {
-            Some(outcome) => Poll::Ready(Step::Answer(self.finish(outcome))),
+            Some(outcome) => {
+                let (body, status) = self.finish(outcome);
+                let body = body.into();
+                Poll::Ready(Step::Answer(Answer { body, status }))
+            }
             None => Poll::Pending,
         }
     }
@@ -136,18 +154,15 @@ impl Exchange {
         rest
     }
 
-    fn finish(&mut self, outcome: Outcome) -> Answer {
+    /// The response as it goes on the wire, and its HTTP status.
+    fn finish(&mut self, outcome: Outcome) -> (Vec<u8>, u16) {
         self.call.outbox.close();
         match outcome {
-            Ok(body) => Answer {
-                body: body.into(),
-                status: 200,
-            },
-            Err(error) => Answer::error(
-                Some(&self.call.id),
-                &error,
-                self.call.caller.rules.status(error.code),
-            ),
+            Ok(body) => (body, 200),
+            Err(error) => {
+                let status = self.call.caller.rules.status(error.code);
+                (error_response(Some(&self.call.id), &error), status)
+            }
         }
     }
 }
@@ -162,11 +177,15 @@ impl Drop for Exchange {
 impl Answer {
     /// An error response.
     pub(crate) fn error(id: Option<&RequestId>, error: &RpcError, status: u16) -> Self {
-        let mut body = Vec::with_capacity(128);
-        jsonrpc::write_error(&mut body, id, error);
         Self {
-            body: body.into(),
+            body: error_response(id, error).into(),
             status,
         }
     }
+}
+
+fn error_response(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
+    let mut body = Vec::with_capacity(128);
+    jsonrpc::write_error(&mut body, id, error);
+    body
 }

@@ -6,16 +6,24 @@
 //!
 //! What tools, resources and prompts do is not known here.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a refusal is a whole response, and too seldom to be worth a box"
+)]
+
 mod allowed;
 mod batch;
 mod body;
-mod connection;
 mod cors;
 mod delivery;
 mod endpoint;
 mod feed;
 mod gate;
 mod general;
+#[cfg(not(feature = "http2"))]
+mod http1;
+#[cfg(feature = "http2")]
+mod http2;
 mod listener;
 mod memory;
 mod mirror;
@@ -42,6 +50,10 @@ pub use memory::{Connector, MemoryListener, memory};
 use crate::Server;
 use allowed::{Host, Origin};
 use endpoint::Endpoint;
+#[cfg(not(feature = "http2"))]
+use http1 as connection;
+#[cfg(feature = "http2")]
+use http2 as connection;
 
 /// Serves on a listener with the default options, until it fails.
 ///

@@ -2,6 +2,7 @@
 //!
 //! The only room of the server that knows revisions and eras. Everyone else reads [`Rules`] and [`Caller`].
 
+pub(crate) mod connected;
 pub(crate) mod live;
 pub(crate) mod session;
 pub(crate) mod stateless;
@@ -10,7 +11,6 @@ use std::{net::SocketAddr, sync::Arc};
 
 use http::{Extensions, HeaderMap};
 use serde::Serialize;
-use tokio::sync::watch;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
     jsonrpc::{Request, code},
@@ -20,6 +20,7 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::ClientProfile;
 
+use connected::Connected;
 use live::Live;
 
 /// What the peer's revision asks for, where revisions differ.
@@ -214,16 +215,15 @@ pub(crate) struct Caller {
     pub(crate) live: Option<Arc<Live>>,
     /// Whether the end of a subscription is also announced by a notification, as byte streams need it.
     pub(crate) says_goodbye: bool,
-    /// Becomes true when the connection that all of a client's requests share ends.
-    pub(crate) closing: Option<Arc<watch::Sender<bool>>>,
+    /// What the request shares with others, where they come on one connection.
+    pub(crate) connected: Option<Arc<Connected>>,
 }
 
 impl Caller {
     /// Resolves when the connection of the request ends.
     pub(crate) async fn closed(&self) {
-        match &self.closing {
-            // The sender that we hold keeps the channel open.
-            Some(closing) => drop(closing.subscribe().wait_for(|closing| *closing).await),
+        match &self.connected {
+            Some(connected) => connected.closed().await,
             None => std::future::pending().await,
         }
     }
@@ -237,5 +237,5 @@ pub(crate) struct Arrival {
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) extensions: Extensions,
     pub(crate) says_goodbye: bool,
-    pub(crate) closing: Option<Arc<watch::Sender<bool>>>,
+    pub(crate) connected: Option<Arc<Connected>>,
 }

@@ -78,6 +78,11 @@ impl Outbox {
         Some(message)
     }
 
+    /// Says whether nothing waits to be taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().queue.is_empty()
+    }
+
     /// Remembers whom to wake for the next message or for a cancellation.
     pub(crate) fn watch(&self, cx: &Context<'_>) {
         let mut state = self.lock();

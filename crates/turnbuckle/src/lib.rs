@@ -40,6 +40,8 @@
 //!
 //! # Where things are
 //!
+//! - [`stdio`], [`http`], [`lines`]: the transports, each with one verb and a builder for its options. The feature `http2`
+//!   adds HTTP/2; nothing else changes.
 //! - [`Server`] and what it offers: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`].
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.

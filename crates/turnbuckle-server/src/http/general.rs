@@ -101,7 +101,9 @@ async fn resume(
     };
     let present = known.enter(endpoint);
     let attached = present.presence.feed(last.stream).map(|feed| feed.attach());
-    let reader = Reader::new(present, attached, last).counted(permit);
+    let reader = Reader::new(present, attached, last)
+        .greet(false)
+        .counted(permit);
     event_stream(Body::events(reader.into_events()))
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use turnbuckle_protocol::codec::sse;
 use turnbuckle_store::{Event, EventId};
 
@@ -38,6 +38,8 @@ pub(super) struct Reader {
     /// Whether the log may hold what is not in the queue.
     see_log: bool,
     over: bool,
+    /// When the session was last kept from expiring.
+    touched: Instant,
     /// Counts a stream that no request stands for.
     _permit: Option<Permit>,
 }
@@ -53,6 +55,7 @@ impl Reader {
             queue: VecDeque::new(),
             see_log: true,
             over: false,
+            touched: Instant::now(),
             _permit: None,
         }
     }
@@ -90,6 +93,7 @@ impl Reader {
             return (Some(std::mem::take(&mut self.greeting).into()), self);
         }
         loop {
+            self.keep_session().await;
             if let Some(bytes) = self.write_queue() {
                 return (Some(bytes), self);
             }
@@ -116,7 +120,7 @@ impl Reader {
                 Some(Taken::Nothing) | None => {}
             }
             if !self.wait().await {
-                return (self.heartbeat().await, self);
+                return (Some(Bytes::from_static(b": alive\n\n")), self);
             }
         }
     }
@@ -137,16 +141,15 @@ impl Reader {
         }
     }
 
-    /// Shows that the stream lives, and that so does the session.
-    async fn heartbeat(&mut self) -> Option<Bytes> {
-        let sessions = &self.present.endpoint.server.store_ref().sessions;
-        match sessions.load(&self.present.session).await {
-            Ok(None) => {
-                self.over = true;
-                None
-            }
-            _ => Some(Bytes::from_static(b": alive\n\n")),
+    /// Keeps the session from expiring while somebody is connected; one that is over ends the stream.
+    async fn keep_session(&mut self) {
+        let endpoint = &self.present.endpoint;
+        if self.touched.elapsed() < endpoint.options.stream_heartbeat {
+            return;
         }
+        self.touched = Instant::now();
+        let sessions = &endpoint.server.store_ref().sessions;
+        self.over |= matches!(sessions.load(&self.present.session).await, Ok(None));
     }
 
     async fn read_log(&mut self) {
@@ -160,7 +163,7 @@ impl Reader {
                 let replayed = replay.events.into_iter();
                 self.queue
                     .extend(replayed.map(|Event { id, data }| (id, data)));
-                self.over = replay.finished && self.attached.is_none();
+                self.over |= replay.finished && self.attached.is_none();
             }
             // Forgotten, with the session or by age.
             Ok(None) => self.over = true,
@@ -191,8 +194,11 @@ impl Reader {
 
 /// A reader as the body of a response.
 struct ReaderEvents {
-    next: Option<Pin<Box<dyn Future<Output = (Option<Bytes>, Reader)> + Send>>>,
+    next: Option<Reading>,
 }
+
+/// A reader that waits for its next bytes.
+type Reading = Pin<Box<dyn Future<Output = (Option<Bytes>, Reader)> + Send>>;
 
 impl Events for ReaderEvents {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {

@@ -16,7 +16,7 @@ use super::{
     body::Body,
     delivery,
     endpoint::{Endpoint, Head, Permit},
-    mirror::{MCP_SESSION_ID, version},
+    mirror::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
     presence::{Presences, Present},
     refusal, stateless,
     work::Work,
@@ -178,7 +178,15 @@ pub(super) async fn find(
         Ok(_) => return Err(unknown(id)),
         Err(error) => return Err(unavailable(id, &error)),
     };
-    match session::check_version(&record, version(&head.headers)) {
+    let said_twice = head.headers.get_all(MCP_PROTOCOL_VERSION).iter().count() > 1;
+    let checked = if said_twice {
+        Err(RpcError::invalid_request(
+            "`MCP-Protocol-Version` is there more than once",
+        ))
+    } else {
+        session::check_version(&record, head.version())
+    };
+    match checked {
         Ok(()) => Ok(Known {
             id: session,
             record,

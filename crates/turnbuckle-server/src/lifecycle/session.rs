@@ -294,7 +294,7 @@ fn caller(
         may_be_asked: record.initialized,
         live: Some(live),
         says_goodbye: false,
-        closing: arrival.closing,
+        connected: arrival.connected,
     }
 }
 

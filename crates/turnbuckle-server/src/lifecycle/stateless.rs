@@ -1,19 +1,16 @@
 //! Requests that stand on their own: everything is said in `_meta`, nothing is remembered.
 
-use std::sync::Arc;
-
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 use turnbuckle_protocol::{
     Revision, RpcError,
     codec::headers,
     jsonrpc::{Request, code},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
-    types::{ClientCapabilities, DiscoverResult, Implementation, LogLevel},
+    types::{DiscoverResult, LogLevel},
 };
-use turnbuckle_store::ClientProfile;
 
-use super::{Arrival, Caller, Rules};
+use super::{Arrival, Caller, Rules, connected::Description};
 use crate::{context::Call, reply::Reply};
 
 /// What HTTP headers repeat of a request, for intermediaries to read.
@@ -72,17 +69,18 @@ pub(crate) fn admit(
         .map(log_level)
         .transpose()
         .map_err(Refusal::bad_request)?;
-    let client = ClientProfile {
-        info: meta
-            .client_info
-            .map(|raw| client_info(raw.get()))
-            .transpose()
-            .map_err(Refusal::bad_request)?,
-        capabilities: client_capabilities(capabilities.get()).map_err(Refusal::bad_request)?,
+    let description = Description {
+        info: meta.client_info.map(RawValue::get),
+        capabilities: capabilities.get(),
     };
+    let client = match &arrival.connected {
+        Some(connected) => connected.client(description),
+        None => description.read(),
+    };
+    let client = client.map_err(Refusal::bad_request)?;
     Ok(Caller {
         rules: Rules::of(Revision::MODERN),
-        client: Arc::new(client),
+        client,
         principal: arrival.principal,
         headers: arrival.headers,
         peer: arrival.peer,
@@ -92,7 +90,7 @@ pub(crate) fn admit(
         may_be_asked: true,
         live: None,
         says_goodbye: arrival.says_goodbye,
-        closing: arrival.closing,
+        connected: arrival.connected,
     })
 }
 
@@ -197,14 +195,4 @@ fn log_level(level: &str) -> Result<LogLevel, RpcError> {
     level
         .parse()
         .map_err(|_| RpcError::invalid_params(format!("{level:?} is no log level")))
-}
-
-fn client_info(raw: &str) -> Result<Implementation, RpcError> {
-    serde_json::from_str(raw)
-        .map_err(|error| RpcError::invalid_params(format!("`clientInfo`: {error}")))
-}
-
-fn client_capabilities(raw: &str) -> Result<ClientCapabilities, RpcError> {
-    serde_json::from_str(raw)
-        .map_err(|error| RpcError::invalid_params(format!("`clientCapabilities`: {error}")))
 }

@@ -1,9 +1,6 @@
 //! Running one request: on the spot if it is ready, else as a task.
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
@@ -31,19 +28,15 @@ impl Connection {
         if !exchange.is_settled() && self.calls.available_permits() == 0 {
             return self.fail(exchange.id(), &busy("requests"), outlet);
         }
-        // Nobody needs to be woken: what is not ready now is polled again by its task.
-        match exchange.poll_step(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Step::Answer(answer)) => {
-                self.send(outlet, answer.body);
+        match exchange.answer_at_once() {
+            Some(body) => {
+                match outlet {
+                    Outlet::Line => self.sink.append(&body),
+                    Outlet::Batch(slot) => slot.answer(body.into()),
+                }
                 answered(&exchange);
             }
-            Poll::Ready(Step::Message(message)) => {
-                self.sink.append(&message);
-                self.spawn(exchange, outlet);
-            }
-            Poll::Pending => self.spawn(exchange, outlet),
-            // It is not in the table of those that can be cancelled yet.
-            Poll::Ready(Step::Cancelled(_)) => {}
+            None => self.spawn(exchange, outlet),
         }
     }
 

@@ -9,10 +9,7 @@ use std::sync::{
 };
 
 use http::Extensions;
-use tokio::{
-    sync::{Semaphore, watch},
-    task::AbortHandle,
-};
+use tokio::{sync::Semaphore, task::AbortHandle};
 use turnbuckle_protocol::{
     Principal, RequestId, RpcError,
     codec::lines::Line,
@@ -27,6 +24,7 @@ use crate::{
     exchange::{Answer, Exchange},
     lifecycle::{
         self, Arrival,
+        connected::Connected,
         live::Live,
         session::{self, Begun},
         stateless,
@@ -45,8 +43,8 @@ pub(crate) struct Connection {
     /// One permit for each call that may be running.
     pub(super) calls: Arc<Semaphore>,
     pub(super) max_in_flight: u32,
-    /// Tells subscriptions that the connection ends.
-    pub(super) closing: Arc<watch::Sender<bool>>,
+    /// What requests on it share.
+    pub(super) connected: Arc<Connected>,
     session: Mutex<Option<Arc<SessionRecord>>>,
     session_limits: SessionLimits,
     batches: Arc<Semaphore>,
@@ -66,7 +64,7 @@ impl Connection {
             live: Arc::default(),
             calls: Arc::new(Semaphore::new(options.max_in_flight as usize)),
             max_in_flight: options.max_in_flight,
-            closing: Arc::new(watch::Sender::new(false)),
+            connected: Arc::default(),
             session: Mutex::default(),
             session_limits: SessionLimits::default(),
             batches: Arc::new(Semaphore::new(MOST_OPEN_BATCHES)),
@@ -289,7 +287,7 @@ impl Connection {
             principal: self.principal.clone(),
             extensions: self.extensions.clone(),
             says_goodbye: true,
-            closing: Some(self.closing.clone()),
+            connected: Some(self.connected.clone()),
             ..Arrival::default()
         }
     }

@@ -57,7 +57,7 @@ async fn read_to_the_end(
 impl Connection {
     /// Lets running calls finish for a while, drops the others, and lets the writer end.
     async fn wind_down(&self, patience: Duration) {
-        self.closing.send_replace(true);
+        self.connected.close();
         self.live.hang_up();
         if timeout(patience, self.calls.acquire_many(self.max_in_flight))
             .await
@@ -77,7 +77,7 @@ struct Open(Arc<Connection>);
 impl Drop for Open {
     fn drop(&mut self) {
         let connection = &self.0;
-        connection.closing.send_replace(true);
+        connection.connected.close();
         connection.live.hang_up();
         connection.live.cancel_all();
         connection.stop_announcing();

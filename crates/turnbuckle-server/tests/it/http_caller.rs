@@ -154,7 +154,7 @@ impl Caller {
 
     /// Calls a tool in a session.
     pub(crate) async fn tool(&self, id: i64, name: &str, arguments: Value) -> Answered {
-        self.post(&tool(id, name, arguments)).await
+        self.post(&tool(id, name, &arguments)).await
     }
 
     /// Opens a stream.
@@ -172,7 +172,7 @@ impl Caller {
 }
 
 /// A call of a tool, with progress.
-pub(crate) fn tool(id: i64, name: &str, arguments: Value) -> Value {
+pub(crate) fn tool(id: i64, name: &str, arguments: &Value) -> Value {
     json!({
         "jsonrpc": "2.0", "id": id, "method": "tools/call",
         "params": { "_meta": { "progressToken": id }, "name": name, "arguments": arguments },
@@ -307,6 +307,12 @@ impl Stream {
     pub(crate) async fn message(&mut self) -> Option<Value> {
         let event = self.event().await?;
         Some(serde_json::from_str(&event.data).unwrap())
+    }
+
+    /// Everything until the end, after an event without a message.
+    pub(crate) async fn messages_after_prime(mut self) -> Vec<Value> {
+        self.prime().await;
+        self.messages().await
     }
 
     /// Everything until the end.

@@ -2,12 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod http_bodies;
 mod http_caller;
+mod http_gate;
 mod http_modern;
 mod http_sessions;
+mod http_streams;
+mod lines_asking;
+mod lines_changes;
 mod lines_ending;
 mod lines_eras;
+mod lines_hostile;
+mod lines_lists;
 mod lines_messages;
 mod lines_peer;
+mod lines_rounds;
 mod lines_running;
 mod older_peers;
+mod stdio_process;

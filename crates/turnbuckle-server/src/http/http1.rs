@@ -1,4 +1,4 @@
-//! One connection, in HTTP/1.1.
+//! One connection in HTTP/1.1.
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc};
 

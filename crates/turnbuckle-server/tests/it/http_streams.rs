@@ -1,0 +1,506 @@
+//! Streams of sessions: what comes on them, and how they are resumed.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use turnbuckle_ledger::req;
+use turnbuckle_server::{Context, Server, Tool, ToolError, http::Http};
+
+use crate::http_caller::{Caller, Empty, Stream, server, tool};
+
+/// A server whose tool `work` reports progress once per permit, three times, and then returns.
+fn stepwise() -> (Server, Arc<Semaphore>) {
+    let steps = Arc::new(Semaphore::new(0));
+    let permits = steps.clone();
+    let work = Tool::new("work", move |_: Empty, cx: Context| {
+        let permits = permits.clone();
+        async move {
+            for step in 1..=3 {
+                permits.acquire().await.unwrap().forget();
+                cx.progress(step, 3).await;
+            }
+            permits.acquire().await.unwrap().forget();
+            Ok::<_, ToolError>("done".to_owned())
+        }
+    });
+    (server().tool(work), steps)
+}
+
+/// Reads the next message and the id of its event.
+async fn next(stream: &mut Stream) -> (String, Value) {
+    let event = stream.event().await.expect("another event");
+    (
+        event.last_event_id,
+        serde_json::from_str(&event.data).unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn progress_and_answer_come_as_events_with_ids() {
+    req!(
+        "http.resume.event-id",
+        "http.sse.prime",
+        "http.sse.retry-field",
+        "http.sse.close-after"
+    );
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+
+    let mut stream = caller
+        .tool(1, "progress", json!({ "steps": 2 }))
+        .await
+        .stream();
+
+    let prime = stream.prime().await;
+    assert!(stream.decoder.retry().is_some());
+    let (first, progress) = next(&mut stream).await;
+    assert_eq!(progress["params"]["progress"], 1.0);
+    assert_ne!(prime, first);
+    let rest = stream.messages().await;
+    assert_eq!(rest.len(), 2);
+    assert_eq!(rest[1]["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test]
+async fn older_clients_get_no_event_without_a_message() {
+    let caller = Caller::new(server()).in_session("2025-06-18").await;
+
+    let stream = caller
+        .tool(1, "progress", json!({ "steps": 2 }))
+        .await
+        .stream();
+
+    assert_eq!(stream.messages().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_lost_connection_cancels_nothing_and_the_rest_arrives_once_and_in_order() {
+    req!(
+        "http.sse.disconnect-not-cancel",
+        "http.sse.resumable",
+        "http.resume.last-event-id",
+        "http.resume.same-stream",
+        "http.sse.response-eventually"
+    );
+    let (server, steps) = stepwise();
+    let caller = Caller::new(server).in_session("2025-11-25").await;
+    steps.add_permits(1);
+    let mut stream = caller.tool(1, "work", json!({})).await.stream();
+    stream.prime().await;
+    let (last, _) = next(&mut stream).await;
+    // Another stream whose events must not come here.
+    let mut other = caller.get(None).await.stream();
+    other.prime().await;
+
+    drop(stream);
+    steps.add_permits(1);
+    caller.tool(2, "change", json!({})).await;
+    tokio::task::yield_now().await;
+    let mut resumed = caller.get(Some(&last)).await.stream();
+    let (_, second) = next(&mut resumed).await;
+    steps.add_permits(2);
+    let (_, third) = next(&mut resumed).await;
+    let (_, answer) = next(&mut resumed).await;
+
+    assert_eq!(second["params"]["progress"], 2.0);
+    assert_eq!(third["params"]["progress"], 3.0);
+    assert_eq!(
+        (&answer["id"], &answer["result"]["content"][0]["text"]),
+        (&json!(1), &json!("done"))
+    );
+    assert!(
+        resumed.event().await.is_none(),
+        "the stream ends with its answer"
+    );
+    let (_, changed) = next(&mut other).await;
+    assert_eq!(changed["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn a_finished_stream_can_still_be_read() {
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut stream = caller
+        .tool(1, "progress", json!({ "steps": 3 }))
+        .await
+        .stream();
+    let start = stream.prime().await;
+    let (_, first) = next(&mut stream).await;
+    let rest = stream.messages().await;
+
+    let again = caller.get(Some(&start)).await.stream().messages().await;
+
+    assert_eq!(again[0], first);
+    assert_eq!(again[1..], rest);
+}
+
+#[tokio::test]
+async fn events_of_others_are_unknown() {
+    let caller = Caller::new(server());
+    let alice = caller.clone().in_session("2025-11-25").await;
+    let bob = caller.clone().in_session("2025-11-25").await;
+    let mut stream = alice
+        .tool(1, "progress", json!({ "steps": 1 }))
+        .await
+        .stream();
+    let event = stream.prime().await;
+
+    for id in [event.as_str(), "999-1", "nonsense", "", "1-999999"] {
+        let answered = bob.get(Some(id)).await;
+        assert_eq!(answered.refusal().await, (400, -32600), "{id}");
+    }
+    assert_eq!(alice.get(Some(&event)).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_handler_may_send_the_connection_away_and_the_answer_is_fetched_later() {
+    req!("http.sse.polling-close");
+    let gate = Arc::new(Semaphore::new(0));
+    let permits = gate.clone();
+    let reconnect = Tool::new("reconnect", move |_: Empty, cx: Context| {
+        let permits = permits.clone();
+        async move {
+            cx.close_stream();
+            permits.acquire().await.unwrap().forget();
+            Ok::<_, ToolError>("fetched".to_owned())
+        }
+    });
+    let caller = Caller::new(server().tool(reconnect))
+        .in_session("2025-11-25")
+        .await;
+
+    let mut stream = caller.tool(1, "reconnect", json!({})).await.stream();
+    let id = stream.prime().await;
+    assert!(stream.decoder.retry().is_some());
+    assert!(stream.event().await.is_none(), "the connection ends");
+    let mut resumed = caller.get(Some(&id)).await.stream();
+    gate.add_permits(1);
+
+    let (_, answer) = next(&mut resumed).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "fetched");
+    assert!(resumed.event().await.is_none());
+}
+
+#[tokio::test]
+async fn clients_that_do_not_expect_it_are_not_sent_away() {
+    let tool = Tool::new("reconnect", async |_: Empty, cx: Context| {
+        cx.close_stream();
+        tokio::task::yield_now().await;
+        Ok::<_, ToolError>("stayed".to_owned())
+    });
+    let caller = Caller::new(server().tool(tool));
+    let older = caller.clone().in_session("2025-06-18").await;
+
+    let old = older.tool(1, "reconnect", json!({})).await.json().await;
+    let modern = caller
+        .modern_tool("reconnect", json!({}))
+        .await
+        .json()
+        .await;
+
+    assert_eq!(old["result"]["content"][0]["text"], "stayed");
+    assert_eq!(modern["result"]["content"][0]["text"], "stayed");
+}
+
+#[tokio::test]
+async fn each_change_is_told_on_one_stream_the_newest() {
+    req!("http.streams.no-broadcast", "http.get.unrelated");
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut older = caller.get(None).await.stream();
+    let mut newer = caller.get(None).await.stream();
+    (older.prime().await, newer.prime().await);
+
+    caller.tool(1, "change", json!({})).await;
+
+    let (_, told) = next(&mut newer).await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let silent = tokio::time::timeout(Duration::from_millis(50), older.event()).await;
+    assert!(silent.is_err(), "the older stream stays open and silent");
+    drop(newer);
+    caller.tool(2, "change", json!({})).await;
+    let (_, told) = next(&mut older).await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn a_change_while_nobody_was_connected_is_told_on_return() {
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut stream = caller.get(None).await.stream();
+    let id = stream.prime().await;
+    drop(stream);
+
+    caller.tool(1, "change", json!({})).await;
+    caller.tool(2, "change", json!({})).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let mut resumed = caller.get(Some(&id)).await.stream();
+
+    for _ in 0..2 {
+        let (_, told) = next(&mut resumed).await;
+        assert_eq!(told["method"], "notifications/tools/list_changed");
+    }
+    caller.tool(3, "change", json!({})).await;
+    next(&mut resumed).await;
+}
+
+#[tokio::test]
+async fn updates_go_to_who_subscribed() {
+    let server = server();
+    let caller = Caller::new(server.clone());
+    let subscriber = caller.clone().in_session("2025-11-25").await;
+    let other = caller.clone().in_session("2025-11-25").await;
+    let subscribe = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "test://a" },
+    });
+    subscriber.post(&subscribe).await;
+    let mut theirs = subscriber.get(None).await.stream();
+    let mut others = other.get(None).await.stream();
+    (theirs.prime().await, others.prime().await);
+
+    server.resource_updated("test://a");
+    server.tools_changed();
+
+    let (_, told) = next(&mut theirs).await;
+    assert_eq!(told["params"]["uri"], "test://a");
+    let (_, told) = next(&mut others).await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn the_first_revision_is_told_nothing_before_its_first_answer() {
+    let server = server();
+    let caller = Caller::new(server.clone()).in_session("2024-11-05").await;
+    let mut stream = caller.get(None).await.stream();
+    assert_eq!(stream.bytes().await.unwrap()[0], b':');
+
+    server.tools_changed();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    caller.tool(1, "echo", json!({ "message": "hi" })).await;
+    server.prompts_changed();
+
+    let (_, told) = next(&mut stream).await;
+    assert_eq!(told["method"], "notifications/prompts/list_changed");
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_ends_its_streams_and_calls() {
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut general = caller.get(None).await.stream();
+    general.prime().await;
+    let calling = tokio::spawn({
+        let caller = caller.clone();
+        async move { caller.tool(1, "sleep", json!({})).await }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+
+    caller.delete().await;
+
+    assert!(general.event().await.is_none());
+    let cancelled = calling.await.unwrap().stream();
+    assert_eq!(cancelled.messages().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_cancelled_call_has_no_answer() {
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let other = Caller::new(server()).in_session("2025-11-25").await;
+    let calling = tokio::spawn({
+        let caller = caller.clone();
+        async move { caller.tool(5, "sleep", json!({})).await }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let cancel = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 5 },
+    });
+
+    // The id of someone else's call is nobody's here.
+    other.post(&cancel).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(!calling.is_finished());
+    caller.post(&cancel).await;
+
+    let cancelled = calling.await.unwrap().stream();
+    assert_eq!(cancelled.messages().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
+    let (server, steps) = stepwise();
+    let caller = Caller::new(server).in_session("2025-11-25").await;
+    steps.add_permits(1);
+    let mut first = caller.tool(1, "work", json!({})).await.stream();
+    first.prime().await;
+    next(&mut first).await;
+
+    let second = caller.tool(1, "echo", json!({ "message": "hi" })).await;
+    assert_eq!(second.refusal().await, (400, -32600));
+    steps.add_permits(3);
+
+    assert_eq!(first.messages().await.last().unwrap()["id"], 1);
+    let reused = caller.tool(1, "echo", json!({ "message": "hi" })).await;
+    assert_eq!(reused.status(), 200);
+}
+
+#[tokio::test]
+async fn a_question_travels_on_the_stream_of_its_call() {
+    req!("http.sse.messages-before", "http.sse.messages-related");
+    let ask = Tool::new("ask", async |_: Empty, cx: Context| {
+        let reply = cx
+            .sample("reply", turnbuckle_server::Sampling::text("hello?"))
+            .await?;
+        Ok::<_, ToolError>(format!("{reply:?}").contains("hi there").to_string())
+    });
+    let caller = Caller::new(server().tool(ask))
+        .in_session("2025-11-25")
+        .await;
+    let mut stream = caller.tool(1, "ask", json!({})).await.stream();
+    stream.prime().await;
+
+    let (_, question) = next(&mut stream).await;
+    assert_eq!(question["method"], "sampling/createMessage");
+    let reply = json!({
+        "jsonrpc": "2.0", "id": question["id"],
+        "result": { "role": "assistant", "content": { "type": "text", "text": "hi there" }, "model": "m" },
+    });
+    assert_eq!(caller.post(&reply).await.status(), 202);
+
+    let (_, answer) = next(&mut stream).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_call_becomes_a_stream_and_its_session_lives_as_long() {
+    let tool = Tool::new("long", async |_: Empty| {
+        tokio::time::sleep(Duration::from_secs(7_200)).await;
+        Ok::<_, ToolError>("done".to_owned())
+    });
+    let caller = Caller::of(Http::new(server().tool(tool)))
+        .in_session("2025-11-25")
+        .await;
+    let begun = tokio::time::Instant::now();
+
+    let mut stream = caller.tool(1, "long", json!({})).await.stream();
+    assert_eq!(begun.elapsed(), Duration::from_secs(10));
+    stream.prime().await;
+    let (_, answer) = next(&mut stream).await;
+
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    assert_eq!(caller.post(&ping).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_slow_reader_gets_everything() {
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut stream = caller
+        .tool(1, "progress", json!({ "steps": 5_000 }))
+        .await
+        .stream();
+
+    // More than the log holds, so the call has to wait for who reads.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    stream.prime().await;
+    let messages = stream.messages().await;
+
+    assert_eq!(messages.len(), 5_001);
+    assert_eq!(messages[4_999]["params"]["progress"], 5_000.0);
+}
+
+#[tokio::test]
+async fn a_stream_needs_a_client_that_reads_events() {
+    req!("http.get.accept");
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut builder = caller.request(http::Method::GET);
+    builder
+        .headers_mut()
+        .unwrap()
+        .insert("accept", "application/json".parse().unwrap());
+
+    assert_eq!(
+        caller.send(builder, "").await.refusal().await,
+        (406, -32600)
+    );
+}
+
+#[tokio::test]
+async fn batches_exist_in_one_revision() {
+    let batch = json!([
+        tool(1, "echo", &json!({ "message": "a" })),
+        tool(2, "echo", &json!({ "message": "b" }))
+    ]);
+    for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
+        let caller = Caller::new(server()).in_session(version).await;
+        assert_eq!(
+            caller.post(&batch).await.refusal().await,
+            (400, -32600),
+            "{version}"
+        );
+    }
+    let caller = Caller::new(server()).in_session("2025-03-26").await;
+
+    let answers = caller.post(&batch).await.json().await;
+
+    let texts: Vec<_> = answers
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| {
+            (
+                answer["id"].clone(),
+                answer["result"]["content"][0]["text"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(texts, [(json!(1), json!("a")), (json!(2), json!("b"))]);
+}
+
+#[tokio::test]
+async fn a_batch_without_requests_is_only_accepted() {
+    let caller = Caller::new(server()).in_session("2025-03-26").await;
+
+    let batch = json!([
+        { "jsonrpc": "2.0", "method": "notifications/initialized" },
+        { "jsonrpc": "2.0", "id": 9, "result": {} },
+    ]);
+
+    assert_eq!(caller.post(&batch).await.status(), 202);
+}
+
+#[tokio::test]
+async fn some_things_must_not_be_in_a_batch() {
+    let caller = Caller::new(server()).in_session("2025-03-26").await;
+    let modern = crate::http_caller::modern("tools/list", json!({}));
+
+    for batch in [
+        json!([]),
+        json!([crate::http_caller::initialize("2025-03-26")]),
+        json!([modern]),
+    ] {
+        assert_eq!(
+            caller.post(&batch).await.refusal().await,
+            (400, -32600),
+            "{batch}"
+        );
+    }
+    let mixed = json!([7, { "jsonrpc": "2.0", "id": 1, "method": "ping" }, { "jsonrpc": "2.0", "id": 1, "method": "ping" }]);
+    let answers = caller.post(&mixed).await.json().await;
+    assert_eq!(answers[0]["id"], json!(null));
+    assert_eq!(answers[0]["error"]["code"], -32600);
+    assert_eq!(answers.as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_batch_that_takes_time_is_a_stream_of_answers() {
+    let caller = Caller::new(server()).in_session("2025-03-26").await;
+    let batch = json!([
+        tool(1, "echo", &json!({ "message": "a" })),
+        tool(2, "progress", &json!({ "steps": 2 })),
+    ]);
+
+    let messages = caller.post(&batch).await.stream().messages().await;
+
+    let answers: Vec<_> = messages
+        .iter()
+        .filter(|message| message.get("result").is_some())
+        .collect();
+    assert_eq!(answers.len(), 2);
+    assert_eq!(messages.len(), 4);
+}

@@ -1,0 +1,288 @@
+//! A real process on real pipes.
+//!
+//! The process is this test binary itself, told by an environment variable to be a server.
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Read, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use turnbuckle_ledger::req;
+use turnbuckle_server::{Server, Tool, ToolError, stdio};
+
+use crate::lines_peer::modern;
+
+const ROLE: &str = "TURNBUCKLE_TEST_IS_SERVER";
+/// What the test runner prints before this is not ours.
+const READY: &str = "the server begins";
+
+#[test]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "printing is what is tested"
+)]
+fn be_the_server() {
+    if env::var_os(ROLE).is_none() {
+        return;
+    }
+    println!("\n{READY}");
+    print!("left in the buffer");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let served = runtime.block_on(stdio::serve(server()));
+    println!("after the end");
+    eprintln!("served: {served:?}");
+    std::process::exit(i32::from(served.is_err()));
+}
+
+#[expect(clippy::print_stdout, reason = "printing is what is tested")]
+fn server() -> Server {
+    let print = Tool::new("print", async || {
+        println!("stray from a handler");
+        let child = Command::new("sh")
+            .args(["-c", "echo stray from a child; cat"])
+            .status();
+        Ok::<_, ToolError>(format!("{}", child.is_ok_and(|status| status.success())))
+    });
+    let block = Tool::blocking("block", || {
+        std::thread::sleep(Duration::from_secs(60));
+        Ok::<_, ToolError>("blocked".to_owned())
+    });
+    let nap = Tool::new("nap", async || {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        Ok::<_, ToolError>("rested".to_owned())
+    });
+    let forever = Tool::new("forever", async || {
+        std::future::pending::<()>().await;
+        Ok::<_, ToolError>(String::new())
+    });
+    let large = Tool::new("large", async || Ok::<_, ToolError>("x".repeat(200_000)));
+    Server::new("process", "1")
+        .tool(print)
+        .tool(block)
+        .tool(nap)
+        .tool(forever)
+        .tool(large)
+}
+
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start() -> Self {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "stdio_process::be_the_server", "--nocapture"])
+            .env(ROLE, "yes")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while line.trim() != READY {
+            line.clear();
+            assert_ne!(output.read_line(&mut line).unwrap(), 0, "the server starts");
+        }
+        Self {
+            child,
+            input,
+            output,
+        }
+    }
+
+    fn call(&mut self, id: i64, tool: &str) {
+        let params = modern(json!({ "name": tool, "arguments": {} }));
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+    }
+
+    fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(format!("{message}\n").as_bytes()).unwrap();
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("only messages: {line:?}"))
+    }
+
+    fn ping(&mut self) {
+        self.send(&json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }));
+        assert_eq!(self.next()["id"], "p");
+    }
+
+    /// Ends the input and waits for the end; returns what still came on both streams.
+    fn end(mut self) -> (Vec<Value>, String) {
+        drop(self.input.take());
+        self.end_by_itself()
+    }
+
+    /// Waits for the end while the input stays open; returns what still came on both streams.
+    fn end_by_itself(mut self) -> (Vec<Value>, String) {
+        let (mut rest, mut stderr) = (String::new(), String::new());
+        self.output.read_to_string(&mut rest).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut stderr)
+            .unwrap();
+        assert!(self.child.wait().unwrap().success(), "{stderr}");
+        let rest = rest
+            .lines()
+            .map(|line| serde_json::from_str(line).expect(line));
+        (rest.collect(), stderr)
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn stray_prints_stay_off_standard_output() {
+    req!(
+        "stdio.stdout.only-mcp",
+        "stdio.server.streams",
+        "stdio.stderr.log"
+    );
+    let mut process = Process::start();
+
+    process.call(1, "print");
+    let answer = process.next();
+    process.ping();
+    let (rest, stderr) = process.end();
+
+    assert_eq!(
+        answer["result"]["content"][0]["text"], "true",
+        "children find no input"
+    );
+    assert_eq!(rest, [] as [Value; 0]);
+    for stray in [
+        "left in the buffer",
+        "stray from a handler",
+        "stray from a child",
+        "after the end",
+    ] {
+        assert!(stderr.contains(stray), "{stray:?} in {stderr}");
+    }
+}
+
+#[test]
+fn after_the_end_of_input_everything_is_answered() {
+    req!("stdio.shutdown.server-eof");
+    let mut process = Process::start();
+    for id in 0..100 {
+        process.call(id, if id % 10 == 0 { "nap" } else { "large" });
+    }
+
+    let (rest, _) = process.end();
+
+    let mut ids: Vec<_> = rest
+        .iter()
+        .map(|answer| answer["id"].as_i64().unwrap())
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_client_that_writes_everything_before_it_reads_is_served() {
+    let mut process = Process::start();
+    // More than a pipe holds, in both directions.
+    for id in 0..2_000 {
+        process.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+    }
+
+    for id in 0..2_000 {
+        assert_eq!(process.next()["id"], id);
+    }
+    process.end();
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_end_it_within_a_second_or_so() {
+    for signal in ["TERM", "INT"] {
+        let mut process = Process::start();
+        process.call(1, "forever");
+        process.call(2, "nap");
+        process.ping();
+        let begun = Instant::now();
+
+        process.signal(signal);
+        let (rest, _) = process.end_by_itself();
+
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert_eq!(rest.len(), 1, "what is done within the second is answered");
+        assert_eq!(rest[0]["id"], 2);
+    }
+}
+
+#[test]
+fn calls_that_block_or_wait_hold_up_nobody() {
+    let mut process = Process::start();
+    process.call(1, "block");
+    process.call(2, "forever");
+    process.ping();
+
+    for id in [1, 2] {
+        let params = json!({ "requestId": id });
+        process.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+        );
+    }
+    process.ping();
+    process.call(3, "nap");
+
+    assert_eq!(process.next()["id"], 3);
+    let begun = Instant::now();
+    process.end();
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "nothing was left to wait for"
+    );
+}
+
+#[test]
+fn a_client_that_leaves_without_a_word_ends_it() {
+    let mut process = Process::start();
+    process.call(1, "forever");
+    process.ping();
+    let Process {
+        mut child,
+        mut input,
+        output,
+    } = process;
+
+    drop(output);
+    let begun = Instant::now();
+    // Only writing shows that nobody reads.
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
+    let input = input.as_mut().unwrap();
+    let _ = input.write_all(&[ping, &b"\n"[..]].concat());
+
+    assert!(child.wait().unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(4));
+}
