@@ -11,7 +11,11 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::net::TcpListener;
-use turnbuckle::{Server, Tool, ToolError};
+use turnbuckle::{
+    Server, Tool, ToolError,
+    http::Http,
+    store::{Limits, Store},
+};
 use turnbuckle_bench::{Failure, options::Options};
 
 #[derive(Deserialize, JsonSchema)]
@@ -69,18 +73,14 @@ impl Drop for Running {
 }
 
 fn server() -> Server {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions = 20_000;
     Server::new("slow", "0.1.0")
         .tool(Tool::new("wait", wait).description("Waits without a thread"))
         .tool(Tool::blocking("block", block).description("Blocks a thread"))
         .tool(Tool::new("echo", echo).description("Says the message back"))
         .tool(Tool::new("held", held).description("Counts the calls that wait"))
-        // ADAPT: the limits on sessions, calls in flight and connections, once they have a name.
-        .limits(
-            turnbuckle::Limits::default()
-                .sessions(20_000)
-                .in_flight(50_000)
-                .connections(50_000),
-        )
+        .store(Store::memory_with(limits))
 }
 
 #[tokio::main]
@@ -90,6 +90,10 @@ async fn main() -> Result<(), Failure> {
     options.finish()?;
     let listener = TcpListener::bind(listen.as_deref().unwrap_or("127.0.0.1:0")).await?;
     eprintln!("listening on http://{}/mcp", listener.local_addr()?);
-    turnbuckle::http::serve(listener, server()).await?;
+    Http::new(server())
+        .max_in_flight(50_000)
+        .max_connections(50_000)
+        .serve(listener)
+        .await?;
     Ok(())
 }

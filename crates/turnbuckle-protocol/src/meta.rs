@@ -223,6 +223,10 @@ impl Meta {
         self.write(keys::SERVER_INFO, info);
     }
 
+    fn unchecked(map: Map<String, Value>) -> Self {
+        Self((!map.is_empty()).then(|| Box::new(map)))
+    }
+
     fn write(&mut self, key: &str, value: &impl Serialize) {
         let value = serde_json::to_value(value).expect("protocol types have string keys only");
         self.insert_reserved(key, value);
@@ -233,10 +237,15 @@ impl Meta {
     }
 }
 
-/// Takes an object as it is, without a look at its keys: for what came from a peer.
-impl From<Map<String, Value>> for Meta {
-    fn from(map: Map<String, Value>) -> Self {
-        Self((!map.is_empty()).then(|| Box::new(map)))
+/// Takes an object whose keys are all your own.
+impl TryFrom<Map<String, Value>> for Meta {
+    type Error = MetaKeyError;
+
+    fn try_from(map: Map<String, Value>) -> Result<Self, Self::Error> {
+        for key in map.keys() {
+            key::check(key)?;
+        }
+        Ok(Self::unchecked(map))
     }
 }
 
@@ -252,6 +261,6 @@ impl Serialize for Meta {
 impl<'de> Deserialize<'de> for Meta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let map = Option::<Map<String, Value>>::deserialize(deserializer)?;
-        Ok(map.unwrap_or_default().into())
+        Ok(Self::unchecked(map.unwrap_or_default()))
     }
 }

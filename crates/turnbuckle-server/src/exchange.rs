@@ -169,8 +169,10 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        self.run = None;
-        self.call.outbox.close();
+        // One that came to its end has closed it already.
+        if self.run.take().is_some() || self.outcome.is_some() {
+            self.call.outbox.close();
+        }
     }
 }
 

@@ -96,7 +96,10 @@ impl Context {
     pub async fn ping(&self) -> Result<(), AskError> {
         let call = &self.call;
         match &call.caller.live {
-            Some(live) => live.ask(&call.outbox, "ping", b"{}", call.server.patience()).await.map(drop),
+            Some(live) => live
+                .ask(&call.outbox, "ping", b"{}", call.server.patience())
+                .await
+                .map(drop),
             None => Ok(()),
         }
     }

@@ -52,7 +52,7 @@ pub use turnbuckle_protocol::types;
 pub use turnbuckle_server::*;
 pub use turnbuckle_store as store;
 
-/// What is on the wire below the payloads of [`types`](crate::types).
+/// What is on the wire below the payloads of [`types`].
 pub mod protocol {
     pub use turnbuckle_protocol::{
         Meta, Principal, RequestId, Revision, RpcError, Versioned, codec, jsonrpc, meta, method,

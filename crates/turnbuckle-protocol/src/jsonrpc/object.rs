@@ -43,7 +43,8 @@ impl<'a> Object<'a> {
         let mut key = scanner.first_key()?;
         while let Some(name) = key {
             let value = scanner.skip_value(depth + 1)?;
-            places.push(Place::new(start, name, value));
+            places.push(Place::new(start, name.span, value));
+            places.escaped |= name.escaped;
             key = scanner.next_key()?;
         }
         let end = scanner.position();
@@ -58,9 +59,14 @@ impl<'a> Object<'a> {
 
     /// Returns the raw JSON text of a member.
     pub fn get(&self, name: &str) -> Option<&'a str> {
-        self.members()
-            .raw_names()
-            .find(|(raw, _)| is_name(raw, name))
+        let mut members = self.raw_members();
+        if !self.places.escaped {
+            return members
+                .find(|(raw, _)| *raw == name)
+                .map(|(_, value)| value);
+        }
+        members
+            .find(|(raw, _)| unescape(raw) == name)
             .map(|(_, value)| value)
     }
 
@@ -98,21 +104,25 @@ impl<'a> Object<'a> {
     }
 
     fn duplicate_name(&self) -> Option<Cow<'a, str>> {
-        if self.places.all().len() > INLINE {
+        if self.places.escaped || self.places.all().len() > INLINE {
             let mut seen = HashSet::new();
             let mut names = self.members().map(|(name, _)| name);
             return names.find(|name| !seen.insert(name.clone()));
         }
-        // Few members: comparing each with those before it needs no memory.
-        let mut names = self.members();
-        std::iter::from_fn(|| names.next())
-            .enumerate()
-            .find_map(|(index, (name, _))| {
-                let earlier = self.members().raw_names().take(index);
-                { earlier }
-                    .any(|(raw, _)| is_name(raw, &name))
-                    .then_some(name)
-            })
+        // Few and plain: comparing each with those before it needs no memory.
+        let mut names = self.raw_members().map(|(name, _)| name).enumerate();
+        let twice = |(index, name): &(usize, &str)| {
+            let mut earlier = self.raw_members().take(*index);
+            earlier.any(|(other, _)| other == *name)
+        };
+        names.find(twice).map(|(_, name)| Cow::Borrowed(name))
+    }
+
+    /// Walks over the members with their names as received, escapes and all.
+    fn raw_members(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let text = self.text;
+        let places = self.places.all().iter();
+        places.map(move |place| (place.name.of(text), place.value.of(text)))
     }
 }
 
@@ -121,15 +131,6 @@ impl<'a> Object<'a> {
 pub struct Members<'a, 'o> {
     text: &'a str,
     places: &'o [Place],
-}
-
-impl<'a> Members<'a, '_> {
-    fn raw_names(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let text = self.text;
-        self.places
-            .iter()
-            .map(move |place| (place.name.of(text), place.value.of(text)))
-    }
 }
 
 impl<'a> Iterator for Members<'a, '_> {
@@ -149,13 +150,6 @@ impl<'a> Iterator for Members<'a, '_> {
     }
 }
 
-/// Compares a name as received, perhaps with escapes, with the name wanted.
-fn is_name(raw: &str, wanted: &str) -> bool {
-    // An escape takes up to six bytes for one, so most names are told apart by their length.
-    let maybe_escaped = raw.len() > wanted.len() && raw.len() <= 6 * wanted.len();
-    raw == wanted || (maybe_escaped && unescape(raw) == wanted)
-}
-
 /// How many members need no memory of their own: the most that a request of the protocol has.
 const INLINE: usize = 6;
 
@@ -166,6 +160,8 @@ struct Places {
     count: usize,
     /// Holds all of them once there are more than fit in `few`.
     many: Vec<Place>,
+    /// Some name is spelled with escapes.
+    escaped: bool,
 }
 
 impl Places {

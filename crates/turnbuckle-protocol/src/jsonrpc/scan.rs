@@ -5,7 +5,7 @@
 //! else is skipped with [`Scanner::skip_value`].
 
 use super::RpcError;
-use super::text::plain_length;
+use super::text::{long_plain_length, plain_length};
 
 /// How many arrays and objects may be open at once, over the whole message.
 pub const MAX_DEPTH: usize = 128;
@@ -28,6 +28,13 @@ impl From<Fault> for RpcError {
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
+}
+
+/// What lies between the quotes of a string.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub(super) span: Span,
+    pub(super) escaped: bool,
 }
 
 /// A place in the text.
@@ -70,42 +77,44 @@ impl<'a> Scanner<'a> {
     /// Enters the object at hand and returns its first key, or `None` when it is empty.
     ///
     /// A key comes without its quotes; the scanner then stands at the value.
-    pub(super) fn first_key(&mut self) -> Result<Option<Span>, Fault> {
-        self.expect(b'{', "expected an object")?;
-        self.skip_whitespace();
-        if self.take(b'}') {
-            return Ok(None);
+    pub(super) fn first_key(&mut self) -> Result<Option<Key>, Fault> {
+        self.at += 1;
+        match self.token() {
+            Some(b'}') => Ok(None),
+            Some(b'"') => self.key().map(Some),
+            _ => self.unexpected("expected a member name or `}`"),
         }
-        self.key().map(Some)
     }
 
     /// Goes on after a value to the next key, or leaves the object.
-    pub(super) fn next_key(&mut self) -> Result<Option<Span>, Fault> {
-        self.skip_whitespace();
-        if self.take(b'}') {
-            return Ok(None);
+    pub(super) fn next_key(&mut self) -> Result<Option<Key>, Fault> {
+        match self.token() {
+            Some(b'}') => Ok(None),
+            Some(b',') => match self.token() {
+                Some(b'"') => self.key().map(Some),
+                _ => self.unexpected("expected a member name"),
+            },
+            _ => self.unexpected("expected `,` or `}`"),
         }
-        self.expect(b',', "expected `,` or `}`")?;
-        self.skip_whitespace();
-        self.key().map(Some)
     }
 
     /// Enters the array at hand; says whether there is a first entry.
     pub(super) fn first_entry(&mut self) -> Result<bool, Fault> {
-        self.expect(b'[', "expected an array")?;
+        self.at += 1;
         self.skip_whitespace();
         Ok(!self.take(b']'))
     }
 
     /// Goes on after a value to the next entry, or leaves the array.
     pub(super) fn next_entry(&mut self) -> Result<bool, Fault> {
-        self.skip_whitespace();
-        if self.take(b']') {
-            return Ok(false);
+        match self.token() {
+            Some(b']') => Ok(false),
+            Some(b',') => {
+                self.skip_whitespace();
+                Ok(true)
+            }
+            _ => self.unexpected("expected `,` or `]`"),
         }
-        self.expect(b',', "expected `,` or `]`")?;
-        self.skip_whitespace();
-        Ok(true)
     }
 
     /// Checks and passes one value of any kind that lies inside `depth` open containers.
@@ -171,7 +180,10 @@ impl<'a> Scanner<'a> {
 
     fn skip_scalar(&mut self) -> Result<(), Fault> {
         match self.peek() {
-            Some(b'"') => self.skip_string().map(drop),
+            Some(b'"') => {
+                self.at += 1;
+                self.skip_string().map(drop)
+            }
             Some(b'-' | b'0'..=b'9') => self.skip_number(),
             Some(b't') => self.skip_word("true"),
             Some(b'f') => self.skip_word("false"),
@@ -181,33 +193,43 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn key(&mut self) -> Result<Span, Fault> {
-        if self.peek() != Some(b'"') {
-            return self.fault("expected a member name");
-        }
+    /// Reads a key after its opening quote, up to the value.
+    fn key(&mut self) -> Result<Key, Fault> {
         let key = self.skip_string()?;
-        self.skip_whitespace();
-        self.expect(b':', "expected `:`")?;
-        self.skip_whitespace();
+        match self.token() {
+            Some(b':') => self.skip_whitespace(),
+            _ => return self.unexpected("expected `:`"),
+        }
         Ok(key)
     }
 
-    /// Passes a string and returns what lies between its quotes.
-    fn skip_string(&mut self) -> Result<Span, Fault> {
-        self.at += 1;
+    /// Passes a string after its opening quote.
+    #[inline]
+    fn skip_string(&mut self) -> Result<Key, Fault> {
         let start = self.at;
+        self.at += plain_length(&self.text.as_bytes()[start..]);
+        let escaped = self.peek() != Some(b'"');
+        if escaped {
+            self.skip_escaped()?;
+        }
+        let end = self.at;
+        self.at += 1;
+        let span = Span { start, end };
+        Ok(Key { span, escaped })
+    }
+
+    /// Passes the rest of a string from its first backslash up to the closing quote.
+    #[inline(never)]
+    fn skip_escaped(&mut self) -> Result<(), Fault> {
         loop {
-            self.at += plain_length(&self.text.as_bytes()[self.at..]);
             match self.peek() {
-                Some(b'"') => break,
+                Some(b'"') => return Ok(()),
                 Some(b'\\') => self.skip_escape()?,
                 Some(_) => return self.fault("control character in a string"),
                 None => return self.fault("unfinished string"),
             }
+            self.at += long_plain_length(&self.text.as_bytes()[self.at..]);
         }
-        let end = self.at;
-        self.at += 1;
-        Ok(Span { start, end })
     }
 
     fn skip_escape(&mut self) -> Result<(), Fault> {
@@ -223,6 +245,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes `uXXXX`, and the second escape where the first is half of a pair.
+    #[inline(never)]
     fn skip_unicode_escape(&mut self) -> Result<(), Fault> {
         match self.code_unit()? {
             0xdc00..=0xdfff => self.fault("lone surrogate"),
@@ -301,11 +324,19 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Fault> {
-        if self.take(byte) {
-            return Ok(());
-        }
-        self.fault(what)
+    /// Passes whitespace and one byte, which it returns.
+    fn token(&mut self) -> Option<u8> {
+        self.skip_whitespace();
+        let byte = self.peek();
+        self.at += 1;
+        byte
+    }
+
+    /// Refuses the byte that [`Self::token`] returned.
+    #[cold]
+    fn unexpected<T>(&self, what: &'static str) -> Result<T, Fault> {
+        let at = self.at - 1;
+        Err(Fault { what, at })
     }
 
     #[cold]

@@ -66,27 +66,62 @@ fn hex(digits: &str) -> u32 {
 
 /// Counts the bytes before the next quote, backslash or control character.
 ///
-/// Eight at a time, since arguments of many kilobytes are mostly such bytes. In each lane the high bit
-/// of `x - n` is set if the byte is below `n`; lanes above 0x7f are masked out. A borrow can only reach
-/// lanes above a true hit, and only the lowest hit is used.
+/// Most strings are names and end within two words of eight bytes.
+#[inline]
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-
-    fn hits(word: u64) -> u64 {
-        let control = word.wrapping_sub(ONES * 0x20);
-        let quote = (word ^ (ONES * b'"' as u64)).wrapping_sub(ONES);
-        let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
-        (control | quote | backslash) & !word & HIGH
-    }
-
-    let (words, tail) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let hits = hits(u64::from_le_bytes(*word));
-        if hits != 0 {
-            return index * 8 + hits.trailing_zeros() as usize / 8;
+    let mut rest = bytes;
+    for _ in 0..2 {
+        let Some((word, after)) = rest.split_first_chunk() else {
+            break;
+        };
+        let lanes = special_lanes(u64::from_le_bytes(*word));
+        if lanes != 0 {
+            return bytes.len() - rest.len() + lanes.trailing_zeros() as usize / 8;
         }
+        rest = after;
     }
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    words.len() * 8 + tail.iter().position(special).unwrap_or(tail.len())
+    bytes.len() - rest.len() + long_plain_length(rest)
+}
+
+/// Does the same as [`plain_length`], at its best when there is much to count.
+///
+/// Arguments can be many kilobytes. Every byte of a block is marked or not, without a branch, so that
+/// the compiler makes vector instructions of it.
+#[inline(never)]
+pub(super) fn long_plain_length(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((block, after)) = rest.split_first_chunk::<32>() {
+        let marks = block.map(|byte| if is_special(byte) { 0xff } else { 0 });
+        if marks != [0; 32] {
+            return bytes.len() - rest.len() + first_mark(&marks);
+        }
+        rest = after;
+    }
+    let tail = rest.iter().position(|byte| is_special(*byte));
+    bytes.len() - rest.len() + tail.unwrap_or(rest.len())
+}
+
+/// Marks the special bytes of a word, exactly up to the lowest of them.
+///
+/// In each lane the high bit of `x - n` is set if the byte is below `n`; lanes above 0x7f are masked
+/// out. A borrow reaches only lanes above a true hit.
+fn special_lanes(word: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let control = word.wrapping_sub(ONES * 0x20);
+    let quote = (word ^ (ONES * b'"' as u64)).wrapping_sub(ONES);
+    let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
+    (control | quote | backslash) & !word & (ONES << 7)
+}
+
+fn is_special(byte: u8) -> bool {
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
+}
+
+fn first_mark(marks: &[u8; 32]) -> usize {
+    let (halves, _) = marks.as_chunks::<16>();
+    let zeros = |half: [u8; 16]| u128::from_le_bytes(half).trailing_zeros() as usize / 8;
+    match zeros(halves[0]) {
+        16 => 16 + zeros(halves[1]),
+        place => place,
+    }
 }

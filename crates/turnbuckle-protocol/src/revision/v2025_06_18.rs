@@ -101,7 +101,7 @@ impl Differences for Raise {
         if let ElicitParams::Form(form) = params {
             for (_, field) in &mut form.requested_schema.properties {
                 if let PrimitiveSchema::SingleSelect(choice) = field {
-                    choice.legacy = false;
+                    choice.spell_titles();
                 }
             }
         }
@@ -170,14 +170,14 @@ fn simplify(schema: &mut ElicitSchema) {
             PrimitiveSchema::Boolean(_) => {}
             PrimitiveSchema::SingleSelect(choice) => {
                 choice.default = None;
-                choice.legacy = true;
+                choice.spell_names();
             }
-            // One of several is the nearest thing; its answer is a string, to be read as a list of one.
+            // One of several is the nearest thing; `ElicitSchema::widen` makes a list of its answer.
             PrimitiveSchema::MultiSelect(choices) => {
                 let mut choice = SingleSelectSchema::new(choices.options().to_vec());
                 choice.title = choices.title.take();
                 choice.description = choices.description.take();
-                choice.legacy = true;
+                choice.spell_names();
                 *field = choice.into();
             }
         }

@@ -62,6 +62,49 @@ impl ClientCapabilities {
             .as_ref()
             .is_some_and(|extensions| extensions.contains_key(identifier))
     }
+
+    /// Returns what of `required` the client did not declare, or nothing if it declared all.
+    ///
+    /// This is the `requiredCapabilities` of error -32021. Roots, sampling with its parts, elicitation with its modes,
+    /// and extensions are looked at.
+    pub fn missing(&self, required: &Self) -> Option<Self> {
+        let mut missing = Self::new();
+        if self.roots.is_none() {
+            missing.roots.clone_from(&required.roots);
+        }
+        if let Some(wanted) = &required.sampling {
+            let declared = self.sampling.as_ref();
+            let lacks_tools =
+                wanted.tools.is_some() && declared.is_none_or(|has| has.tools.is_none());
+            let lacks_context =
+                wanted.context.is_some() && declared.is_none_or(|has| has.context.is_none());
+            if declared.is_none() || lacks_tools || lacks_context {
+                missing.sampling = Some(SamplingCapability {
+                    tools: lacks_tools.then(JsonObject::new),
+                    context: lacks_context.then(JsonObject::new),
+                });
+            }
+        }
+        if required.elicitation.is_some() {
+            let lacks_form = required.can_elicit_form() && !self.can_elicit_form();
+            let lacks_url = required.can_elicit_url() && !self.can_elicit_url();
+            if lacks_form || lacks_url {
+                missing.elicitation = Some(ElicitationCapability {
+                    form: lacks_form.then(JsonObject::new),
+                    url: lacks_url.then(JsonObject::new),
+                });
+            }
+        }
+        let wanted = required.extensions.iter().flatten();
+        let lacking: JsonObject = wanted
+            .filter(|(identifier, _)| !self.has_extension(identifier))
+            .map(|(identifier, settings)| (identifier.clone(), settings.clone()))
+            .collect();
+        if !lacking.is_empty() {
+            missing.extensions = Some(lacking);
+        }
+        (missing != Self::new()).then_some(missing)
+    }
 }
 
 setters!(ClientCapabilities {

@@ -97,16 +97,17 @@ impl<'de> Deserialize<'de> for InputRequest {
             params: Option<Value>,
         }
         let Raw { method, params } = Raw::deserialize(deserializer)?;
-        let given = || {
-            params
-                .clone()
-                .unwrap_or_else(|| Value::Object(JsonObject::new()))
-        };
+        if !matches!(
+            &*method,
+            "sampling/createMessage" | "roots/list" | "elicitation/create"
+        ) {
+            return Ok(Self::Unknown { method, params });
+        }
+        let params = params.unwrap_or_else(|| Value::Object(JsonObject::new()));
         let request = match &*method {
-            "sampling/createMessage" => serde_json::from_value(given()).map(Self::CreateMessage),
-            "roots/list" => serde_json::from_value(given()).map(Self::ListRoots),
-            "elicitation/create" => serde_json::from_value(given()).map(Self::Elicit),
-            _ => return Ok(Self::Unknown { method, params }),
+            "sampling/createMessage" => serde_json::from_value(params).map(Self::CreateMessage),
+            "roots/list" => serde_json::from_value(params).map(Self::ListRoots),
+            _ => serde_json::from_value(params).map(Self::Elicit),
         };
         request.map_err(D::Error::custom)
     }

@@ -13,6 +13,7 @@ mod cancellation;
 mod capabilities;
 mod completion;
 mod content;
+mod contents;
 mod discover;
 pub mod elicitation;
 mod empty;
@@ -49,6 +50,7 @@ pub use content::{
     AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent, ToolResultContent,
     ToolUseContent,
 };
+pub use contents::{BlobResourceContents, ResourceContents, TextResourceContents};
 pub use discover::DiscoverResult;
 pub use elicitation::{
     ElicitAction, ElicitFormParams, ElicitParams, ElicitResult, ElicitUrlParams,
@@ -70,9 +72,8 @@ pub use prompts::{
     GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
 };
 pub use resources::{
-    BlobResourceContents, ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams,
-    ReadResourceResult, Resource, ResourceContents, ResourceTemplate, ResourceUpdatedParams,
-    SubscribeParams, TextResourceContents, UnsubscribeParams,
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult,
+    Resource, ResourceTemplate, ResourceUpdatedParams, SubscribeParams, UnsubscribeParams,
 };
 pub use result::{CacheScope, ResultType};
 pub use roots::{ListRootsResult, Root};

@@ -1,4 +1,4 @@
-//! The wire, seen from outside the crate.
+//! Tests of the protocol crate from outside, in one binary.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,4 +8,11 @@
 
 mod data;
 mod json_suite;
+mod meta;
+mod method;
+mod reading;
+mod recorded;
+mod revision;
+mod samples;
+mod schema;
 mod wire_properties;

@@ -58,13 +58,14 @@ fn passes(bytes: &[u8]) -> bool {
     parse(&[head, bytes, b"]}}"].concat()).is_ok()
 }
 
-/// What serde_json says about the same bytes in the same place.
-fn passes_serde_json(bytes: &[u8]) -> bool {
+/// What serde_json says about the same bytes in the same place, if it has a say.
+fn passes_serde_json(bytes: &[u8]) -> Option<bool> {
     let text = [b"[", bytes, b"]"].concat();
     match serde_json::from_slice::<Value>(&text) {
-        Ok(_) => true,
-        // Its numbers end with 64-bit floats; the grammar has no such end, and neither have we.
-        Err(error) => error.to_string().starts_with("number out of range"),
+        Ok(_) => Some(true),
+        // Its numbers end with 64-bit floats, where the grammar has no end; it stops reading there.
+        Err(error) if error.to_string().starts_with("number out of range") => None,
+        Err(_) => Some(false),
     }
 }
 
@@ -125,7 +126,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_get_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -134,12 +135,16 @@ proptest! {
 
     #[test]
     fn validity_is_that_of_serde_json(bytes in jsonish()) {
-        prop_assert_eq!(passes(&bytes), passes_serde_json(&bytes));
+        if let Some(expected) = passes_serde_json(&bytes) {
+            prop_assert_eq!(passes(&bytes), expected);
+        }
     }
 
     #[test]
     fn validity_of_damaged_text_is_that_of_serde_json(bytes in damaged_json()) {
-        prop_assert_eq!(passes(&bytes), passes_serde_json(&bytes));
+        if let Some(expected) = passes_serde_json(&bytes) {
+            prop_assert_eq!(passes(&bytes), expected);
+        }
     }
 
     #[test]

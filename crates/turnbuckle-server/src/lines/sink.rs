@@ -6,7 +6,10 @@
 use std::{
     future::poll_fn,
     io,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -19,6 +22,9 @@ const KEPT: usize = 64 * 1024;
 #[derive(Default)]
 pub(crate) struct Sink {
     state: Mutex<State>,
+    /// Whether more than [`HIGH_WATER`] waits; for who looks after every line.
+    is_full: AtomicBool,
+    has_ended: AtomicBool,
 }
 
 #[derive(Default)]
@@ -40,6 +46,9 @@ impl Sink {
         let mut state = self.lock();
         if !state.ended {
             push_line(&mut state.queued, message);
+            if state.queued.len() > HIGH_WATER {
+                self.is_full.store(true, Ordering::Relaxed);
+            }
         }
     }
 
@@ -59,8 +68,7 @@ impl Sink {
 
     /// Says whether the peer has to read before more is added.
     pub(crate) fn is_full(&self) -> bool {
-        let state = self.lock();
-        state.queued.len() > HIGH_WATER && !state.ended
+        self.is_full.load(Ordering::Relaxed)
     }
 
     /// Waits until the peer has read enough, or will read nothing more.
@@ -109,6 +117,7 @@ impl Sink {
             return Poll::Ready(Ok(None));
         }
         let batch = state.hand_out(std::mem::take(spare));
+        self.is_full.store(false, Ordering::Relaxed);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
@@ -146,6 +155,8 @@ impl Sink {
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
+        self.has_ended.store(true, Ordering::Relaxed);
+        self.is_full.store(false, Ordering::Relaxed);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
@@ -154,7 +165,7 @@ impl Sink {
 
     /// Says whether nothing is added any more.
     pub(crate) fn is_ended(&self) -> bool {
-        self.lock().ended
+        self.has_ended.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -256,7 +256,9 @@ async fn mirrored_headers_must_be_there_once_and_equal() {
     }
     let twice = spoilt(
         |_| {},
-        |headers| drop(headers.append("mcp-name", "echo".parse().unwrap())),
+        |headers| {
+            headers.append("mcp-name", "echo".parse().unwrap());
+        },
     )
     .await;
     assert_eq!(twice.refusal().await, (400, -32020));

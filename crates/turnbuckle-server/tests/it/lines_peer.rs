@@ -1,4 +1,8 @@
 //! The other end of a pair of byte streams.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "so that a test says `json!` where it is needed"
+)]
 
 use std::{io, time::Duration};
 
@@ -11,7 +15,7 @@ use tokio::{
 use turnbuckle_server::{Server, lines::Lines};
 
 /// The revisions that begin with a handshake.
-pub const LEGACY: [&str; 5] = [
+pub(crate) const LEGACY: [&str; 5] = [
     "2024-10-07",
     "2024-11-05",
     "2025-03-26",
@@ -20,7 +24,7 @@ pub const LEGACY: [&str; 5] = [
 ];
 
 /// A client by hand: what it sends and gets is plain JSON.
-pub struct Peer {
+pub(crate) struct Peer {
     reader: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: Option<WriteHalf<DuplexStream>>,
     serving: JoinHandle<io::Result<()>>,
@@ -29,17 +33,17 @@ pub struct Peer {
 
 impl Peer {
     /// Joins a peer to a server.
-    pub fn new(server: Server) -> Self {
+    pub(crate) fn new(server: Server) -> Self {
         Self::with(Lines::new(server))
     }
 
     /// Joins a peer to a server with options.
-    pub fn with(lines: Lines) -> Self {
+    pub(crate) fn with(lines: Lines) -> Self {
         Self::with_buffer(lines, 64 * 1024)
     }
 
     /// Joins a peer by streams that hold at most `bytes` in each direction.
-    pub fn with_buffer(lines: Lines, bytes: usize) -> Self {
+    pub(crate) fn with_buffer(lines: Lines, bytes: usize) -> Self {
         let (near, far) = tokio::io::duplex(bytes);
         let (far_reader, far_writer) = tokio::io::split(far);
         let (reader, writer) = tokio::io::split(near);
@@ -52,13 +56,13 @@ impl Peer {
     }
 
     /// Joins a peer and shakes hands in a revision, with capabilities.
-    pub async fn initialized(server: Server, revision: &str, capabilities: Value) -> Self {
+    pub(crate) async fn initialized(server: Server, revision: &str, capabilities: Value) -> Self {
         let mut peer = Self::new(server);
         peer.shake_hands(revision, capabilities).await;
         peer
     }
 
-    pub async fn shake_hands(&mut self, revision: &str, capabilities: Value) {
+    pub(crate) async fn shake_hands(&mut self, revision: &str, capabilities: Value) {
         let answer = self
             .call("initialize", initialize(revision, capabilities))
             .await;
@@ -66,22 +70,22 @@ impl Peer {
         self.notify("notifications/initialized", json!({})).await;
     }
 
-    pub async fn send(&mut self, message: Value) {
+    pub(crate) async fn send(&mut self, message: Value) {
         self.send_line(&message.to_string()).await;
     }
 
-    pub async fn send_line(&mut self, line: &str) {
+    pub(crate) async fn send_line(&mut self, line: &str) {
         self.send_bytes(format!("{line}\n").as_bytes()).await;
     }
 
-    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
         let writer = self.writer.as_mut().expect("the input has not ended");
         // Fails where the server has stopped reading, which is for the test to see.
         let _ = writer.write_all(bytes).await;
     }
 
     /// Sends a request and returns its id.
-    pub async fn request(&mut self, method: &str, params: Value) -> i64 {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> i64 {
         self.next_id += 1;
         let id = self.next_id;
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
@@ -89,18 +93,18 @@ impl Peer {
         id
     }
 
-    pub async fn notify(&mut self, method: &str, params: Value) {
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
             .await;
     }
 
-    pub async fn cancel(&mut self, id: i64) {
+    pub(crate) async fn cancel(&mut self, id: i64) {
         self.notify("notifications/cancelled", json!({ "requestId": id }))
             .await;
     }
 
     /// Sends a request and returns the next message, which must be its answer.
-    pub async fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         let answer = self.next().await;
         assert_eq!(answer["id"], id, "{answer}");
@@ -108,7 +112,7 @@ impl Peer {
     }
 
     /// Calls a tool in the session.
-    pub async fn call_tool(&mut self, name: &str, arguments: Value) -> Value {
+    pub(crate) async fn call_tool(&mut self, name: &str, arguments: Value) -> Value {
         self.call(
             "tools/call",
             json!({ "name": name, "arguments": arguments }),
@@ -117,17 +121,17 @@ impl Peer {
     }
 
     /// Sends a request that stands on its own.
-    pub async fn call_modern(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn call_modern(&mut self, method: &str, params: Value) -> Value {
         self.call(method, modern(params)).await
     }
 
     /// The next message.
-    pub async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         serde_json::from_str(&self.next_line().await).expect("every line is JSON")
     }
 
     /// The next line as it is.
-    pub async fn next_line(&mut self) -> String {
+    pub(crate) async fn next_line(&mut self) -> String {
         timeout(Duration::from_secs(100), self.reader.next_line())
             .await
             .expect("a message comes in time")
@@ -136,27 +140,27 @@ impl Peer {
     }
 
     /// Fails if anything comes within a second.
-    pub async fn expect_silence(&mut self) {
+    pub(crate) async fn expect_silence(&mut self) {
         if let Ok(line) = timeout(Duration::from_secs(1), self.reader.next_line()).await {
             panic!("there was to be silence, and there came {line:?}");
         }
     }
 
     /// Ends the input.
-    pub async fn end_input(&mut self) {
+    pub(crate) async fn end_input(&mut self) {
         if let Some(mut writer) = self.writer.take() {
             writer.shutdown().await.unwrap();
         }
     }
 
     /// Ends the input and returns everything that still comes.
-    pub async fn finish(mut self) -> Vec<Value> {
+    pub(crate) async fn finish(mut self) -> Vec<Value> {
         self.end_input().await;
         self.rest().await
     }
 
     /// Returns everything that comes until the server ends the connection.
-    pub async fn rest(mut self) -> Vec<Value> {
+    pub(crate) async fn rest(mut self) -> Vec<Value> {
         let mut rest = Vec::new();
         while let Some(line) = self.reader.next_line().await.unwrap() {
             rest.push(serde_json::from_str(&line).expect("every line is JSON"));
@@ -166,14 +170,14 @@ impl Peer {
     }
 
     /// Goes away, and returns what the server makes of it.
-    pub async fn leave(self) -> io::Result<()> {
+    pub(crate) async fn leave(self) -> io::Result<()> {
         drop((self.reader, self.writer));
         self.serving.await.unwrap()
     }
 }
 
 /// Parameters of `initialize`.
-pub fn initialize(revision: &str, capabilities: Value) -> Value {
+pub(crate) fn initialize(revision: &str, capabilities: Value) -> Value {
     json!({
         "protocolVersion": revision,
         "capabilities": capabilities,
@@ -182,12 +186,12 @@ pub fn initialize(revision: &str, capabilities: Value) -> Value {
 }
 
 /// Adds to parameters what a request that stands on its own says.
-pub fn modern(params: Value) -> Value {
+pub(crate) fn modern(params: Value) -> Value {
     modern_with(params, json!({}))
 }
 
 /// Like [`modern`], for a client with capabilities.
-pub fn modern_with(mut params: Value, capabilities: Value) -> Value {
+pub(crate) fn modern_with(mut params: Value, capabilities: Value) -> Value {
     let meta = &mut params["_meta"];
     meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;

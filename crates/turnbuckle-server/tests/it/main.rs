@@ -4,7 +4,10 @@
 
 mod http_bodies;
 mod http_caller;
+mod http_connections;
 mod http_gate;
+#[cfg(feature = "http2")]
+mod http_http2;
 mod http_modern;
 mod http_sessions;
 mod http_streams;

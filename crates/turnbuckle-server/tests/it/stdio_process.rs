@@ -20,11 +20,6 @@ const ROLE: &str = "TURNBUCKLE_TEST_IS_SERVER";
 const READY: &str = "the server begins";
 
 #[test]
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "printing is what is tested"
-)]
 fn be_the_server() {
     if env::var_os(ROLE).is_none() {
         return;

@@ -44,6 +44,12 @@ impl Acceptable {
 /// The most specific range that names a type decides, as RFC 9110 says: `*/*, text/event-stream;q=0`
 /// allows JSON only.
 pub fn acceptable(header: &str) -> Acceptable {
+    if USUAL.contains(&header) {
+        return Acceptable {
+            json: true,
+            event_stream: true,
+        };
+    }
     let mut json = Verdict::default();
     let mut event_stream = Verdict::default();
     for element in split_unquoted(header, b',') {
@@ -58,6 +64,12 @@ pub fn acceptable(header: &str) -> Acceptable {
         event_stream: event_stream.allowed,
     }
 }
+
+/// How nearly every client writes it, so that these need no reading.
+const USUAL: [&str; 2] = [
+    "application/json, text/event-stream",
+    "text/event-stream, application/json",
+];
 
 /// What the most specific range so far says about one type.
 #[derive(Default)]

@@ -1,12 +1,11 @@
 //! Elicitation: a server asks the client's user, by a form or by sending them to a URL.
 
+mod fields;
 mod schema;
 mod select;
 
-pub use schema::{
-    BooleanSchema, ElicitSchema, NumberKind, NumberSchema, PrimitiveSchema, StringFormat,
-    StringSchema,
-};
+pub use fields::{BooleanSchema, NumberKind, NumberSchema, StringFormat, StringSchema};
+pub use schema::{ElicitSchema, PrimitiveSchema};
 pub use select::{EnumOption, MultiSelectSchema, SingleSelectSchema};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};

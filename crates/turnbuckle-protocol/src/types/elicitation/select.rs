@@ -51,8 +51,8 @@ pub struct SingleSelectSchema {
     /// What is chosen already (since 2025-11-25).
     pub default: Option<String>,
     options: Vec<EnumOption>,
-    /// Spell titles as `enumNames`, as 2025-06-18 does.
-    pub(crate) legacy: bool,
+    /// Titles are spelled as `enumNames`.
+    names: bool,
 }
 
 impl SingleSelectSchema {
@@ -63,13 +63,23 @@ impl SingleSelectSchema {
             description: None,
             default: None,
             options: options.into_iter().map(Into::into).collect(),
-            legacy: false,
+            names: false,
         }
     }
 
     /// Returns the options.
     pub fn options(&self) -> &[EnumOption] {
         &self.options
+    }
+
+    /// Spells titles as `enumNames`, as 2025-06-18 does.
+    pub(crate) fn spell_names(&mut self) {
+        self.names = self.has_titles();
+    }
+
+    /// Spells titles as `oneOf`, as newer revisions do.
+    pub(crate) fn spell_titles(&mut self) {
+        self.names = false;
     }
 
     fn has_titles(&self) -> bool {
@@ -91,12 +101,12 @@ impl Serialize for SingleSelectSchema {
         map.serialize_entry("type", "string")?;
         entry(&mut map, "title", self.title.as_ref())?;
         entry(&mut map, "description", self.description.as_ref())?;
-        if self.has_titles() && !self.legacy {
+        if self.has_titles() && !self.names {
             map.serialize_entry("oneOf", &titled(&self.options))?;
         } else {
             map.serialize_entry("enum", &values(&self.options))?;
         }
-        if self.has_titles() && self.legacy {
+        if self.names {
             let names: Vec<_> = self.options.iter().map(EnumOption::shown).collect();
             map.serialize_entry("enumNames", &names)?;
         }
@@ -120,7 +130,7 @@ impl<'de> Deserialize<'de> for SingleSelectSchema {
             titled: Option<Vec<Titled>>,
         }
         let raw = Raw::deserialize(deserializer)?;
-        let legacy = raw.names.is_some();
+        let named = raw.names.is_some();
         let mut names = raw.names.unwrap_or_default().into_iter();
         let options = options(raw.values, raw.titled, || names.next()).map_err(D::Error::custom)?;
         Ok(Self {
@@ -128,7 +138,7 @@ impl<'de> Deserialize<'de> for SingleSelectSchema {
             description: raw.description,
             default: raw.default,
             options,
-            legacy,
+            names: named,
         })
     }
 }

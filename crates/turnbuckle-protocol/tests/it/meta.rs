@@ -1,0 +1,172 @@
+//! `_meta`: which keys are allowed, what is passed on, and the reader of requests.
+
+use serde_json::json;
+use turnbuckle_protocol::{
+    Meta, RequestId,
+    meta::{MetaKeyError, RequestMeta, keys},
+    types::LogLevel,
+};
+
+#[test]
+fn keys_of_applications_are_accepted() {
+    for key in [
+        "colour",
+        "a",
+        "a-b_c.d",
+        "0",
+        "example.com/colour",
+        "com.example.mcp/colour",
+        "a/b",
+        "x-y.z9/name",
+        "com.example/",
+        "mcp/name",
+        "modelcontextprotocol/name",
+        "com.example.tools.mcp/x",
+    ] {
+        assert_eq!(Meta::new().insert(key, 1), Ok(None), "{key}");
+    }
+}
+
+#[test]
+fn keys_outside_the_grammar_are_refused() {
+    use MetaKeyError::{Name, Prefix};
+    for (key, error) in [
+        ("-a", Name),
+        ("a-", Name),
+        (".a", Name),
+        ("a b", Name),
+        ("a:b", Name),
+        ("ä", Name),
+        ("example.com/-a", Name),
+        ("example.com/a/b", Name),
+        ("/a", Prefix),
+        ("9.com/a", Prefix),
+        ("com-/a", Prefix),
+        ("-com/a", Prefix),
+        ("com..example/a", Prefix),
+        ("com.example./a", Prefix),
+        ("exa_mple.com/a", Prefix),
+        ("exämple.com/a", Prefix),
+    ] {
+        assert_eq!(Meta::new().insert(key, 1), Err(error), "{key}");
+    }
+}
+
+#[test]
+fn keys_of_the_specification_are_refused() {
+    for key in [
+        "io.modelcontextprotocol/protocolVersion",
+        "io.modelcontextprotocol/anything",
+        "dev.mcp/x",
+        "com.mcp.tools/x",
+        "org.modelcontextprotocol.api/x",
+        "IO.ModelContextProtocol/x",
+        // Reserved in 2025-06-18: one of the labels and exactly one more after it.
+        "mcp.dev/x",
+        "tools.mcp.com/x",
+        "modelcontextprotocol.io/x",
+        "progressToken",
+        "traceparent",
+        "tracestate",
+        "baggage",
+    ] {
+        assert_eq!(
+            Meta::new().insert(key, 1),
+            Err(MetaKeyError::Reserved),
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn what_a_peer_sent_is_passed_on_unchanged() {
+    let text = r#"{"z z":1,"io.modelcontextprotocol/unknown":[null],"a":{"b":2}}"#;
+
+    let meta: Meta = serde_json::from_str(text).unwrap();
+
+    assert_eq!(serde_json::to_string(&meta).unwrap(), text);
+}
+
+#[test]
+fn typed_values_come_back() {
+    let meta = crate::samples::request_meta();
+
+    assert_eq!(meta.progress_token(), Some(RequestId::from("token")));
+    assert_eq!(meta.protocol_version(), Some("2026-07-28"));
+    assert_eq!(meta.client_info().unwrap().name, "sample");
+    assert_eq!(
+        meta.client_capabilities(),
+        Some(crate::samples::client_capabilities())
+    );
+    assert_eq!(meta.log_level(), Some(LogLevel::Info));
+    assert!(meta.traceparent().is_some());
+    assert_eq!(meta.subscription_id(), None);
+}
+
+#[test]
+fn an_empty_meta_is_empty_again_after_removal() {
+    let mut meta = Meta::new();
+    meta.insert("a", json!(1)).unwrap();
+
+    assert_eq!(meta.remove("a"), Some(json!(1)));
+
+    assert!(meta.is_empty());
+    assert_eq!(meta, Meta::new());
+}
+
+#[test]
+fn a_request_is_read_in_place() {
+    let text = r#"{"unknown":{"deep":[1,2]},"progressToken":1.0,
+        "io.modelcontextprotocol/protocolVersion":"2026\u002d07-28",
+        "io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"},
+        "io.modelcontextprotocol/clientCapabilities":{ },
+        "io.modelcontextprotocol/logLevel":"info","traceparent":"00-x"}"#;
+
+    let meta = RequestMeta::read(text).unwrap();
+
+    assert_eq!(meta.protocol_version.as_deref(), Some("2026-07-28"));
+    assert_eq!(meta.progress_token, Some(RequestId::from(1)));
+    assert_eq!(meta.progress_token.unwrap().raw(), "1.0");
+    assert_eq!(
+        meta.client_info.unwrap().get(),
+        r#"{"name":"a","version":"1"}"#
+    );
+    assert_eq!(meta.client_capabilities.unwrap().get(), "{ }");
+    assert_eq!(meta.log_level.as_deref(), Some("info"));
+    assert_eq!(meta.traceparent.as_deref(), Some("00-x"));
+    assert!(meta.tracestate.is_none() && meta.baggage.is_none());
+}
+
+#[test]
+fn a_request_without_known_keys_is_no_error() {
+    let meta = RequestMeta::read(r#"{"a":1}"#).unwrap();
+
+    assert!(meta.protocol_version.is_none());
+    assert!(RequestMeta::read("[]").is_err());
+    assert!(RequestMeta::read(r#"{"progressToken":1.5}"#).is_err());
+    assert!(RequestMeta::read(r#"{"progressToken":1,"progressToken":2}"#).is_err());
+    assert!(RequestMeta::read(r#"{"traceparent":7}"#).is_err());
+}
+
+#[test]
+fn plain_strings_of_a_request_are_borrowed() {
+    let text = format!(r#"{{"{}":"2026-07-28"}}"#, keys::PROTOCOL_VERSION);
+
+    let meta = RequestMeta::read(&text).unwrap();
+
+    assert!(matches!(
+        meta.protocol_version,
+        Some(std::borrow::Cow::Borrowed(_))
+    ));
+}
+
+#[test]
+fn an_object_of_own_keys_becomes_meta() {
+    let own = json!({ "example.com/a": 1, "b": 2 });
+    let foreign = json!({ "example.com/a": 1, "dev.mcp/b": 2 });
+
+    let read = |value: serde_json::Value| Meta::try_from(value.as_object().unwrap().clone());
+
+    assert_eq!(read(own).unwrap().get("b"), Some(&json!(2)));
+    assert_eq!(read(foreign), Err(MetaKeyError::Reserved));
+}

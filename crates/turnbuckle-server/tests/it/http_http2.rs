@@ -1,0 +1,112 @@
+//! HTTP/2, for clients that begin with it.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::Incoming,
+    client::conn::http2::{SendRequest, handshake},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use turnbuckle_server::{
+    Server, Tool, ToolError,
+    http::{Http, memory},
+};
+
+use crate::http_caller::{Empty, modern, modern_headers, server};
+
+async fn connect(server: Server) -> SendRequest<Full<Bytes>> {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server).serve(listener));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+async fn call(
+    sender: &mut SendRequest<Full<Bytes>>,
+    host: &str,
+    name: &str,
+    arguments: Value,
+) -> Response<Incoming> {
+    let message = modern(
+        "tools/call",
+        json!({ "name": name, "arguments": arguments }),
+    );
+    let builder = Request::builder()
+        .method(Method::POST)
+        .uri(format!("http://{host}/mcp"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    let request = modern_headers(builder, &message)
+        .body(Full::from(message.to_string()))
+        .unwrap();
+    sender.send_request(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn calls_and_streams_share_a_connection() {
+    let mut sender = connect(server()).await;
+
+    let stream = call(&mut sender, "localhost", "progress", json!({ "steps": 2 })).await;
+    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&answer).contains(r#""text":"hi""#));
+    let stream = stream.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&stream).contains(r#""text":"done""#));
+}
+
+#[tokio::test]
+async fn a_foreign_authority_is_refused() {
+    let mut sender = connect(server()).await;
+
+    let answer = call(
+        &mut sender,
+        "evil.example",
+        "echo",
+        json!({ "message": "hi" }),
+    )
+    .await;
+
+    assert_eq!(answer.status(), 403);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_cancels_its_call() {
+    struct OnDrop(Arc<Notify>);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, drops) = (begun.clone(), dropped.clone());
+    let hang = Tool::new("hang", move |_: Empty| {
+        let (begins, guard) = (begins.clone(), OnDrop(drops.clone()));
+        async move {
+            let _guard = guard;
+            begins.notify_one();
+            std::future::pending::<()>().await;
+            Ok::<_, ToolError>("never".to_owned())
+        }
+    });
+    let mut sender = connect(server().tool(hang)).await;
+    let calling = tokio::spawn({
+        let mut sender = sender.clone();
+        async move { call(&mut sender, "localhost", "hang", json!({})).await }
+    });
+    begun.notified().await;
+
+    calling.abort();
+
+    let cancelled = tokio::time::timeout(Duration::from_secs(5), dropped.notified()).await;
+    cancelled.expect("the call is dropped");
+    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+    assert_eq!(answer.status(), 200);
+}
