@@ -176,20 +176,20 @@ class Checks:
     async def cancellation(self):
         """The tool would leave a note after the time; it must not, once its call is cancelled."""
         note = f"cancelled {self.mark}"
-        await self.session.cancelled_call("remind", {"text": note, "seconds": 0.8}, after=0.2)
-        await asyncio.sleep(1)
+        await self.session.cancelled_call("remind", {"text": note, "seconds": 1.5}, after=0.2)
+        await asyncio.sleep(1.6)
         found = json.dumps(await self.session.call("find", {"text": note}))
         assert note not in found, found
 
     async def timeout(self):
         started = time.monotonic()
         try:
-            await self.session.call("remind", {"text": "late", "seconds": 1}, timeout=0.2)
+            await self.session.call("remind", {"text": "late", "seconds": 1.5}, timeout=0.2)
         except Exception:
-            assert time.monotonic() - started < 0.9
+            assert time.monotonic() - started < 1.4
         else:
             raise AssertionError("the call was not given up")
-        await asyncio.sleep(1)
+        await asyncio.sleep(1.5)
         equal(text(await self.session.call("tidy", {})), "All is in order.")
 
     async def subscription(self):
@@ -200,7 +200,7 @@ class Checks:
 
     async def together(self):
         """A slow call does not delay others on the same connection."""
-        slow = asyncio.ensure_future(self.session.call("remind", {"text": f"slow {self.mark}", "seconds": 0.5}))
+        slow = asyncio.ensure_future(self.session.call("remind", {"text": f"slow {self.mark}", "seconds": 1}))
         await asyncio.sleep(0.05)
         quick = await asyncio.gather(*(self.session.call("tidy", {}) for _ in range(8)))
         assert not slow.done(), "the slow call ended first"
@@ -265,7 +265,7 @@ async def main():
                     report(name, False, reason(error))
             stage, closing = "close", time.monotonic()
         taken = time.monotonic() - closing
-        report("close", taken < 1.5, f"{taken:.2f} s")
+        report("close", taken < 1.9, f"{taken:.2f} s")
     except BaseException as error:
         report(stage, False, reason(error))
 

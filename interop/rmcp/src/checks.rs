@@ -272,7 +272,7 @@ impl Checks {
     /// The tool would leave a note after the time; it must not, once its call is cancelled.
     async fn cancellation(&self) -> Outcome {
         let note = format!("cancelled {}", self.mark);
-        let request = request("remind", json!({ "text": note, "seconds": 0.8 }));
+        let request = request("remind", json!({ "text": note, "seconds": 1.5 }));
         let options = PeerRequestOptions::no_options();
         let handle = self
             .client
@@ -280,7 +280,7 @@ impl Checks {
             .await?;
         sleep(Duration::from_millis(200)).await;
         handle.cancel(Some("tried".to_owned())).await?;
-        sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_millis(1600)).await;
         let found = self
             .call("find", json!({ "text": note }))
             .await?
@@ -294,7 +294,7 @@ impl Checks {
 
     async fn timeout(&self) -> Outcome {
         let started = Instant::now();
-        let request = request("remind", json!({ "text": "late", "seconds": 1 }));
+        let request = request("remind", json!({ "text": "late", "seconds": 1.5 }));
         let options = PeerRequestOptions::with_timeout(Duration::from_millis(200));
         let handle = self
             .client
@@ -305,10 +305,10 @@ impl Checks {
             Err(ServiceError::Timeout { .. })
         );
         equal(
-            given_up && started.elapsed() < Duration::from_millis(900),
+            given_up && started.elapsed() < Duration::from_millis(1400),
             true,
         )?;
-        sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_millis(1500)).await;
         equal(
             text(&self.call("tidy", json!({})).await?),
             "All is in order.",
@@ -344,7 +344,7 @@ impl Checks {
 
     /// A slow call does not delay others on the same connection.
     async fn together(&self) -> Outcome {
-        let note = json!({ "text": format!("slow {}", self.mark), "seconds": 0.5 });
+        let note = json!({ "text": format!("slow {}", self.mark), "seconds": 1 });
         let options = PeerRequestOptions::no_options();
         let handle = self
             .client
@@ -362,7 +362,7 @@ impl Checks {
             quick(),
             quick()
         )?;
-        equal(started.elapsed() < Duration::from_millis(450), true)?;
+        equal(started.elapsed() < Duration::from_millis(950), true)?;
         handle.await_response().await?;
         Ok(())
     }

@@ -97,7 +97,7 @@ async fn close(client: RunningService<RoleClient, Answers>) -> Outcome {
     let started = Instant::now();
     client.cancel().await?;
     let taken = started.elapsed();
-    if taken < Duration::from_millis(1500) {
+    if taken < Duration::from_millis(1900) {
         Ok(())
     } else {
         Err(format!("it took {taken:?}").into())
