@@ -87,7 +87,7 @@ fn with_tools(server: Server, notes: &Notes) -> Server {
             .open_world(false),
         )
         .tool(
-            // A schema of your own, and arguments as you like to read them.
+            // A schema of your own, and arguments as you like to read them; checking them is up to you.
             Tool::raw("find", schema, move |args: Value, _: Context| {
                 find(finding.clone(), args)
             })
@@ -139,7 +139,9 @@ async fn add(notes: Notes, args: Add, cx: Context) -> Result<Added, ToolError> {
 }
 
 async fn find(notes: Notes, args: Value) -> Result<Vec<String>, ToolError> {
-    let text = args["text"].as_str().unwrap_or_default();
+    let Some(text) = args["text"].as_str() else {
+        return Err(ToolError::new("`text` must be a string"));
+    };
     Ok(notes
         .all()
         .into_iter()

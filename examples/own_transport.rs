@@ -3,10 +3,8 @@
 //! Anything that reads and writes bytes can carry the protocol. Whoever connects talks to the same server.
 //!
 //! ```console
-//! $ cargo run -q --example own_transport &
+//! $ cargo run -q --example own_transport
 //! listening on 127.0.0.1:9000
-//! $ echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | nc -N 127.0.0.1 9000
-//! {"jsonrpc":"2.0","id":1,"result":{}}
 //! ```
 //!
 //! With `--check` it listens on a free port, asks itself, prints the answers and ends.

@@ -3,14 +3,29 @@
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Map, Value};
 
+/// Formats that Rust types have and JSON Schema has not; some models refuse a tool that names one.
+const RUST_FORMATS: [&str; 10] = [
+    "int", "int8", "int16", "int128", "uint", "uint8", "uint16", "uint32", "uint64", "uint128",
+];
+
 /// The schema of what a handler reads.
 pub(crate) fn of_input<T: JsonSchema>() -> Map<String, Value> {
-    of::<T>(SchemaSettings::draft2020_12().for_deserialize())
+    tidy(
+        settings()
+            .for_deserialize()
+            .into_generator()
+            .into_root_schema_for::<T>(),
+    )
 }
 
 /// The schema of what a handler returns.
 pub(crate) fn of_output<T: JsonSchema>() -> Map<String, Value> {
-    of::<T>(SchemaSettings::draft2020_12().for_serialize())
+    tidy(
+        settings()
+            .for_serialize()
+            .into_generator()
+            .into_root_schema_for::<T>(),
+    )
 }
 
 /// Makes sure that a schema says `"type": "object"` at its root, as every revision demands of an input schema.
@@ -30,33 +45,25 @@ pub(crate) fn require_object(schema: &mut Map<String, Value>, tool: &str) {
     }
 }
 
-/// Leaves out what a model pays for and does not need: the dialect is the default one, the title a Rust name.
-fn of<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
-    let settings = settings.with_transform(RecursiveTransform(forget_width));
-    let schema = settings.into_generator().into_root_schema_for::<T>();
+fn settings() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with_transform(RecursiveTransform(drop_rust_format))
+}
+
+fn drop_rust_format(schema: &mut Schema) {
+    let format = schema.get("format").and_then(Value::as_str);
+    if format.is_some_and(|format| RUST_FORMATS.contains(&format)) {
+        schema.remove("format");
+    }
+}
+
+/// Drops what a model pays for and does not need: the dialect is the default one, the title a Rust name.
+fn tidy(schema: schemars::Schema) -> Map<String, Value> {
     let Value::Object(mut schema) = schema.into() else {
         return Map::new();
     };
     schema.remove("$schema");
     schema.remove("title");
     schema
-}
-
-/// Drops formats such as `uint64`: they are Rust's, and validators of other languages complain about them. The limits
-/// of a number are in `minimum` and `maximum`.
-fn forget_width(schema: &mut Schema) {
-    let width = |format: &str| {
-        let bits = format.trim_start_matches('u').strip_prefix("int");
-        matches!(format, "float" | "double")
-            || bits.is_some_and(|bits| bits.chars().all(|digit| digit.is_ascii_digit()))
-    };
-    if schema
-        .get("format")
-        .and_then(Value::as_str)
-        .is_some_and(width)
-    {
-        schema.remove("format");
-    }
 }
 
 #[cfg(test)]
@@ -66,32 +73,24 @@ mod tests {
     use super::*;
 
     #[derive(JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
-    struct Numbers {
-        small: u8,
-        size: usize,
-        whole: i64,
-        real: f64,
-        many: Vec<Option<u32>>,
-        #[schemars(extend("format" = "date-time"))]
-        when: String,
+    #[expect(dead_code, reason = "only described")]
+    struct Order {
+        count: u8,
+        sizes: Vec<Option<usize>>,
+        total: i64,
     }
 
     #[test]
-    fn numbers_have_limits_and_no_width() {
-        let schema = of_input::<Numbers>();
-        let properties = &schema["properties"];
+    fn the_width_of_a_number_is_listed_only_as_json_schema_can_say_it() {
+        let schema = of_input::<Order>();
+
         assert_eq!(
-            properties["small"],
-            json!({ "type": "integer", "minimum": 0, "maximum": 255 })
+            schema["properties"],
+            json!({
+                "count": { "type": "integer", "minimum": 0, "maximum": 255 },
+                "sizes": { "type": "array", "items": { "type": ["integer", "null"], "minimum": 0 } },
+                "total": { "type": "integer", "format": "int64" }
+            })
         );
-        assert_eq!(
-            properties["size"],
-            json!({ "type": "integer", "minimum": 0 })
-        );
-        assert_eq!(properties["whole"], json!({ "type": "integer" }));
-        assert_eq!(properties["real"], json!({ "type": "number" }));
-        assert_eq!(properties["many"]["items"]["format"], Value::Null);
-        assert_eq!(properties["when"]["format"], "date-time");
     }
 }

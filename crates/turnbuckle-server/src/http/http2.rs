@@ -64,7 +64,7 @@ pub(super) async fn serve<I>(
     let mut silence = pin!(async {
         sleep(header_timeout).await;
         if begun.load(Ordering::Relaxed) {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     });
     let mut closing = pin!(closing);

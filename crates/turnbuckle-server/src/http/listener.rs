@@ -13,6 +13,8 @@ pub trait Listener: Send {
     type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// Waits for the next connection, and says where it comes from if that has an address.
+    ///
+    /// The future may be dropped before it is ready, and must lose no connection then.
     fn accept(&mut self)
     -> impl Future<Output = io::Result<(Self::Io, Option<SocketAddr>)>> + Send;
 

@@ -6,12 +6,20 @@ use turnbuckle_protocol::RpcError;
 use crate::lifecycle::stateless::{Mirror, mismatch};
 
 pub(super) const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(super) const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl Mirror for HeaderMap {
     fn header(&self, name: &str) -> Result<Option<&str>, RpcError> {
-        let mut values = self.get_all(name).iter();
+        // The names that every request has are not parsed each time.
+        let mut values = match name {
+            "mcp-protocol-version" => self.get_all(MCP_PROTOCOL_VERSION).iter(),
+            "mcp-method" => self.get_all(MCP_METHOD).iter(),
+            "mcp-name" => self.get_all(MCP_NAME).iter(),
+            name => self.get_all(name).iter(),
+        };
         let Some(value) = values.next() else {
             return Ok(None);
         };

@@ -8,7 +8,7 @@ use ::http::{
 };
 use bytes::Bytes;
 use turnbuckle_protocol::{
-    codec::headers::{MediaType, acceptable, content_type},
+    codec::headers::{Acceptable, MediaType, acceptable, content_type},
     jsonrpc::{self, Incoming, Message, Request},
 };
 
@@ -157,13 +157,20 @@ fn check(headers: &HeaderMap) -> Result<(), Response<Body>> {
     ))
 }
 
+/// What nearly every client sends.
+const USUAL_ACCEPT: &str = "application/json, text/event-stream";
+
 /// What the client is ready to read.
-pub(super) fn accepts(headers: &HeaderMap) -> turnbuckle_protocol::codec::headers::Acceptable {
+pub(super) fn accepts(headers: &HeaderMap) -> Acceptable {
     let mut values = headers
         .get_all(ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok());
     match (values.next(), values.next()) {
+        (Some(USUAL_ACCEPT), None) => Acceptable {
+            json: true,
+            event_stream: true,
+        },
         (Some(first), None) => acceptable(first),
         (Some(first), Some(second)) => {
             let joined = [first, second].into_iter().chain(values);

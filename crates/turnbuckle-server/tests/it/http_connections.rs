@@ -59,7 +59,7 @@ fn post(headers: &str, message: &Value) -> String {
 }
 
 /// The text of a modern call of a tool.
-fn call(name: &str, arguments: Value) -> String {
+fn call(name: &str, arguments: &Value) -> String {
     let message = modern(
         "tools/call",
         json!({ "name": name, "arguments": arguments }),
@@ -146,7 +146,7 @@ async fn an_answer_is_one_piece_with_its_length() {
     let listening = listen(Http::new(server()));
     let mut stream = listening.connect().await;
 
-    write(&mut stream, &call("echo", json!({ "message": "hi" }))).await;
+    write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
     let mut buffer = vec![0; 64 * 1024];
     let count = stream.read(&mut buffer).await.unwrap();
 
@@ -163,13 +163,13 @@ async fn a_connection_serves_one_request_after_the_other() {
     let mut stream = listening.connect().await;
 
     for text in ["one", "two", "three"] {
-        write(&mut stream, &call("echo", json!({ "message": text }))).await;
+        write(&mut stream, &call("echo", &json!({ "message": text }))).await;
         read_until(&mut stream, &format!(r#""text":"{text}""#)).await;
     }
     // A bad body does not end it.
     write(&mut stream, &post("", &json!("nonsense"))).await;
     read_until(&mut stream, "-32600").await;
-    write(&mut stream, &call("echo", json!({ "message": "four" }))).await;
+    write(&mut stream, &call("echo", &json!({ "message": "four" }))).await;
     read_until(&mut stream, r#""text":"four""#).await;
 }
 
@@ -179,7 +179,7 @@ async fn header_names_may_be_written_in_any_case() {
     let listening = listen(Http::new(server()));
     let mut stream = listening.connect().await;
 
-    let text = call("echo", json!({ "message": "hi" }))
+    let text = call("echo", &json!({ "message": "hi" }))
         .replace("mcp-protocol-version", "MCP-Protocol-Version")
         .replace("mcp-method", "MCP-METHOD")
         .replace("accept", "Accept");
@@ -194,7 +194,7 @@ async fn a_disconnect_before_the_answer_cancels_a_modern_call() {
     let (server, running) = hanging();
     let listening = listen(Http::new(server));
     let mut stream = listening.connect().await;
-    write(&mut stream, &call("hang", json!({}))).await;
+    write(&mut stream, &call("hang", &json!({}))).await;
     becomes(&running, 1).await;
 
     drop(stream);
@@ -207,7 +207,7 @@ async fn a_disconnect_during_the_stream_cancels_a_modern_call() {
     let (server, running) = hanging();
     let listening = listen(Http::new(server));
     let mut stream = listening.connect().await;
-    write(&mut stream, &call("hang_aloud", json!({}))).await;
+    write(&mut stream, &call("hang_aloud", &json!({}))).await;
     read_until(&mut stream, "notifications/progress").await;
 
     drop(stream);
@@ -233,7 +233,7 @@ async fn a_disconnect_ends_a_subscription() {
     // There is room for another request again.
     for _ in 0..100 {
         let mut stream = listening.connect().await;
-        write(&mut stream, &call("echo", json!({ "message": "hi" }))).await;
+        write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
         if read_until(&mut stream, "}")
             .await
             .starts_with("HTTP/1.1 200")
@@ -296,7 +296,7 @@ async fn a_client_that_never_reads_stops_the_handler() {
     let listening = listen(Http::new(server().tool(flood)));
     let mut stream = listening.connect().await;
 
-    write(&mut stream, &call("flood", json!({}))).await;
+    write(&mut stream, &call("flood", &json!({}))).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     let before = sent.load(Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -305,7 +305,7 @@ async fn a_client_that_never_reads_stops_the_handler() {
     assert!(before < 5_000, "{before} messages are held");
     // Others are served meanwhile.
     let mut other = listening.connect().await;
-    write(&mut other, &call("echo", json!({ "message": "hi" }))).await;
+    write(&mut other, &call("echo", &json!({ "message": "hi" }))).await;
     read_until(&mut other, r#""text":"hi""#).await;
 }
 
@@ -423,7 +423,7 @@ async fn what_is_not_http_harms_nobody() {
     }
 
     let mut stream = listening.connect().await;
-    write(&mut stream, &call("echo", json!({ "message": "hi" }))).await;
+    write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
 
     read_until(&mut stream, r#""text":"hi""#).await;
 }
@@ -433,7 +433,7 @@ async fn connections_beyond_the_limit_wait_their_turn() {
     let listening = listen(Http::new(server()).max_connections(1));
     let first = listening.connect().await;
     let mut second = listening.connect().await;
-    write(&mut second, &call("echo", json!({ "message": "hi" }))).await;
+    write(&mut second, &call("echo", &json!({ "message": "hi" }))).await;
     let waits = timeout(Duration::from_millis(50), second.read(&mut [0; 1])).await;
     assert!(waits.is_err());
 
@@ -455,7 +455,7 @@ async fn a_shutdown_lets_requests_finish_and_ends_streams() {
         listening.connect().await,
         listening.connect().await,
     );
-    write(&mut calling, &call("slow", json!({}))).await;
+    write(&mut calling, &call("slow", &json!({}))).await;
     let message = modern(
         "subscriptions/listen",
         json!({ "notifications": { "toolsListChanged": true } }),
@@ -479,7 +479,7 @@ async fn a_shutdown_does_not_wait_for_ever() {
     let (server, running) = hanging();
     let mut listening = listen(Http::new(server).shutdown_timeout(Duration::from_millis(100)));
     let mut stream = listening.connect().await;
-    write(&mut stream, &call("hang", json!({}))).await;
+    write(&mut stream, &call("hang", &json!({}))).await;
     becomes(&running, 1).await;
 
     listening.stop.take().unwrap().send(()).unwrap();
@@ -500,7 +500,7 @@ async fn handlers_see_the_address_of_the_client() {
     tokio::spawn(http::serve(listener, server().tool(look)));
     let mut stream = TcpStream::connect(address).await.unwrap();
 
-    write(&mut stream, &call("look", json!({}))).await;
+    write(&mut stream, &call("look", &json!({}))).await;
 
     let text = read_until(&mut stream, r#""text""#).await;
     assert!(
@@ -518,7 +518,7 @@ async fn unix_sockets_are_served_too() {
     let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
     std::fs::remove_file(&path).unwrap();
 
-    write(&mut stream, &call("echo", json!({ "message": "hi" }))).await;
+    write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
 
     read_until(&mut stream, r#""text":"hi""#).await;
 }

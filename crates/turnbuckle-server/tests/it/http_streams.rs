@@ -207,7 +207,8 @@ async fn each_change_is_told_on_one_stream_the_newest() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut older = caller.get(None).await.stream();
     let mut newer = caller.get(None).await.stream();
-    (older.prime().await, newer.prime().await);
+    older.prime().await;
+    newer.prime().await;
 
     caller.tool(1, "change", json!({})).await;
 
@@ -253,7 +254,8 @@ async fn updates_go_to_who_subscribed() {
     subscriber.post(&subscribe).await;
     let mut theirs = subscriber.get(None).await.stream();
     let mut others = other.get(None).await.stream();
-    (theirs.prime().await, others.prime().await);
+    theirs.prime().await;
+    others.prime().await;
 
     server.resource_updated("test://a");
     server.tools_changed();

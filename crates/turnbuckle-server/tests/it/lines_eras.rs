@@ -64,7 +64,13 @@ async fn another_version_is_answered_with_the_newest_that_has_a_handshake() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_names_its_version_needs_no_handshake() {
-    req!("versioning.dual.server-select-modern");
+    req!(
+        "versioning.dual.server-select-modern",
+        "versioning.discover.implement",
+        "versioning.discover.result",
+        "base.result-type.present",
+        "meta.result.server-info"
+    );
     let mut peer = Peer::new(server());
 
     let found = peer.call_modern("server/discover", json!({})).await;
@@ -74,12 +80,20 @@ async fn a_request_that_names_its_version_needs_no_handshake() {
 
     let versions = found["result"]["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2025-11-25")));
-    assert_eq!(called["result"]["resultType"], "complete");
+    assert!(found["result"]["capabilities"]["tools"].is_object());
+    for answer in [found, called] {
+        assert_eq!(answer["result"]["resultType"], "complete");
+        let server = &answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+        assert_eq!(server["name"], "eras");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn both_eras_share_a_connection_and_keep_their_state_apart() {
-    req!("versioning.dual.server-select-legacy");
+    req!(
+        "versioning.dual.server-select-legacy",
+        "versioning.dual.server"
+    );
     let mut peer = Peer::initialized(server(), "2025-06-18", json!({ "roots": {} })).await;
     let call = json!({ "name": "client", "arguments": {} });
 
@@ -146,6 +160,10 @@ async fn ping_and_initialize_do_not_exist_where_requests_stand_on_their_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_not_served_is_refused_with_those_that_are() {
+    req!(
+        "versioning.unsupported.error",
+        "versioning.unsupported.data"
+    );
     let mut peer = Peer::new(server());
     let mut params = modern(json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2031-01-01");
@@ -165,6 +183,7 @@ async fn a_version_that_is_not_served_is_refused_with_those_that_are() {
 
 #[tokio::test(start_paused = true)]
 async fn meta_without_capabilities_or_with_a_wrong_type_is_refused() {
+    req!("meta.request.missing-field-error");
     let mut peer = Peer::new(server());
     let mut without = modern(json!({}));
     let meta = without["_meta"].as_object_mut().unwrap();

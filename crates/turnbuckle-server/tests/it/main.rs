@@ -5,6 +5,7 @@
 mod http_bodies;
 mod http_caller;
 mod http_connections;
+mod http_crowds;
 mod http_gate;
 #[cfg(feature = "http2")]
 mod http_http2;

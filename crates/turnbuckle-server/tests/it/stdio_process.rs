@@ -21,12 +21,16 @@ const READY: &str = "the server begins";
 
 #[test]
 fn be_the_server() {
-    if env::var_os(ROLE).is_none() {
+    let Ok(threads) = env::var(ROLE) else {
         return;
-    }
+    };
     println!("\n{READY}");
     print!("left in the buffer");
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut runtime = match &*threads {
+        "one" => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.enable_all().build().unwrap();
     let served = runtime.block_on(stdio::serve(server()));
     println!("after the end");
     eprintln!("served: {served:?}");
@@ -71,9 +75,14 @@ struct Process {
 
 impl Process {
     fn start() -> Self {
+        Self::with_threads("many")
+    }
+
+    /// Starts a server whose handlers share one thread, or have as many as they like.
+    fn with_threads(threads: &str) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "stdio_process::be_the_server", "--nocapture"])
-            .env(ROLE, "yes")
+            .env(ROLE, threads)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -183,19 +192,21 @@ fn stray_prints_stay_off_standard_output() {
 #[test]
 fn after_the_end_of_input_everything_is_answered() {
     req!("stdio.shutdown.server-eof");
-    let mut process = Process::start();
-    for id in 0..100 {
-        process.call(id, if id % 10 == 0 { "nap" } else { "large" });
+    for threads in ["one", "many"] {
+        let mut process = Process::with_threads(threads);
+        for id in 0..100 {
+            process.call(id, if id % 10 == 0 { "nap" } else { "large" });
+        }
+
+        let (rest, _) = process.end();
+
+        let mut ids: Vec<_> = rest
+            .iter()
+            .map(|answer| answer["id"].as_i64().unwrap())
+            .collect();
+        ids.sort_unstable();
+        assert_eq!(ids, (0..100).collect::<Vec<_>>());
     }
-
-    let (rest, _) = process.end();
-
-    let mut ids: Vec<_> = rest
-        .iter()
-        .map(|answer| answer["id"].as_i64().unwrap())
-        .collect();
-    ids.sort_unstable();
-    assert_eq!(ids, (0..100).collect::<Vec<_>>());
 }
 
 #[test]
