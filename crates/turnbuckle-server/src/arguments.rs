@@ -13,7 +13,7 @@ pub(crate) struct Any {}
 pub(crate) fn read<A: DeserializeOwned>(json: &str) -> Result<A, String> {
     // Keeping track of the path costs something, so only a failed reading is repeated with it.
     serde_json::from_str(json)
-        .or_else(|error| Err(explain::<A>(json).unwrap_or_else(|| describe("arguments", &error))))
+        .map_err(|error| explain::<A>(json).unwrap_or_else(|| describe("arguments", &error)))
 }
 
 fn explain<A: DeserializeOwned>(json: &str) -> Option<String> {

@@ -15,7 +15,7 @@ pub struct Completing {
 }
 
 /// Completes what was typed.
-pub type Completer =
+pub(crate) type Completer =
     Arc<dyn Fn(Completing, Context) -> BoxFuture<Result<Vec<String>, RequestError>> + Send + Sync>;
 
 /// Completers by argument name.

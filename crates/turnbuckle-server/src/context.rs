@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use bytes::Bytes;
 use serde::Serialize;
 use turnbuckle_protocol::{
     Principal, RequestId, jsonrpc,
@@ -221,11 +220,6 @@ impl Call {
     /// The outcome of a round that ended with open questions.
     pub(crate) fn end_of_round(&self) -> Option<Run> {
         self.rounds.as_ref()?.end(self)
-    }
-
-    /// Queues a message for the client.
-    pub(crate) fn send(&self, message: impl Into<Bytes>) {
-        self.outbox.push(message.into());
     }
 }
 

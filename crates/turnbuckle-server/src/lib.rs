@@ -23,6 +23,7 @@ mod schema;
 mod server;
 pub mod stdio;
 mod subscriptions;
+pub mod testing;
 mod tools;
 
 pub use completion::{Completing, IntoCompleter};

@@ -31,8 +31,6 @@ pub(crate) struct Rules {
     pub(crate) asking: Asking,
     /// Whether results carry `resultType`, cache hints and the server's identity.
     pub(crate) stamps: bool,
-    /// What the loss of an HTTP connection means for the request on it.
-    pub(crate) disconnect: Disconnect,
     /// The code of a resource that does not exist.
     pub(crate) resource_not_found: i64,
     /// Whether an undeclared client capability is an error of its own or a failure of the call.
@@ -54,15 +52,6 @@ pub(crate) enum Asking {
     Request,
     /// As the end of this round; the handler runs again when the client comes back with the answer.
     Round,
-}
-
-/// What the loss of an HTTP connection means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Disconnect {
-    /// The client gave up.
-    Cancels,
-    /// Nothing; the client may come back for the answer.
-    MeansNothing,
 }
 
 impl Rules {
@@ -104,11 +93,6 @@ impl Rules {
             .unwrap_or(0)
     }
 
-    /// The revision's date, for people.
-    pub(crate) fn date(&self) -> &'static str {
-        self.revision.as_str()
-    }
-
     /// The HTTP status of a JSON-RPC error.
     pub(crate) fn status(&self, error: i64) -> u16 {
         match error {
@@ -128,7 +112,6 @@ static TABLE: [Rules; Revision::ALL.len()] = {
         revision: Revision::V2025_11_25,
         asking: Asking::Request,
         stamps: false,
-        disconnect: Disconnect::MeansNothing,
         resource_not_found: code::RESOURCE_NOT_FOUND,
         undeclared_is_error: false,
         batches: false,
@@ -166,7 +149,6 @@ static TABLE: [Rules; Revision::ALL.len()] = {
             revision: Revision::V2026_07_28,
             asking: Asking::Round,
             stamps: true,
-            disconnect: Disconnect::Cancels,
             resource_not_found: code::INVALID_PARAMS,
             undeclared_is_error: true,
             batches: false,

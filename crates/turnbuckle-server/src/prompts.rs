@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Makes the messages: raw arguments and the context in, a future of the messages back.
-pub type Make = Arc<
+pub(crate) type Make = Arc<
     dyn Fn(&str, Context) -> Result<BoxFuture<Result<Messages, RequestError>>, String>
         + Send
         + Sync,

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Reads a resource: its URI and the context in, a future of the contents back.
-pub type Read =
+pub(crate) type Read =
     Arc<dyn Fn(&str, Context) -> BoxFuture<Result<Contents, RequestError>> + Send + Sync>;
 
 /// One resource at a fixed address.

@@ -32,12 +32,18 @@ pub struct Effects {
 impl Effects {
     /// Notes that something happened.
     pub fn note(&self, what: impl Into<String>) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(what.into());
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(what.into());
     }
 
     /// Everything that happened, in order.
     pub fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -56,7 +62,11 @@ impl Trial {
     /// Calls a tool as a client that can be asked anything.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
         let capabilities = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} }, "roots": {} });
-        Self { tool: tool.into(), arguments, capabilities }
+        Self {
+            tool: tool.into(),
+            arguments,
+            capabilities,
+        }
     }
 }
 
@@ -94,7 +104,11 @@ pub async fn every_way(
     same("the results", &waiting.result, &returning.result);
     same("the errors", &waiting.error, &returning.error);
     same("the questions", &waiting.questions, &returning.questions);
-    same("the notifications", &waiting.notifications, &returning.notifications);
+    same(
+        "the notifications",
+        &waiting.notifications,
+        &returning.notifications,
+    );
     same("the effects", &waiting.effects, &returning.effects);
     waiting
 }
@@ -108,22 +122,31 @@ fn same<T: PartialEq + Debug>(what: &str, waiting: &T, returning: &T) {
 }
 
 /// The call waits while the client answers.
-async fn in_a_session(trial: &Trial, server: &impl Fn(Effects) -> Server, answer: &impl Fn(&str, &Value) -> Value) -> Trace {
+async fn in_a_session(
+    trial: &Trial,
+    server: &impl Fn(Effects) -> Server,
+    answer: &impl Fn(&str, &Value) -> Value,
+) -> Trace {
     let effects = Effects::default();
     let mut peer = Peer::connect(server(effects.clone()));
     let mut trace = Trace::default();
-    peer.send(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+    peer.send(
+        json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": trial.capabilities,
         "clientInfo": { "name": "every-way", "version": "0" },
-    } }))
+    } }),
+    )
     .await;
     peer.receive().await;
-    peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+        .await;
     peer.send(json!({ "jsonrpc": "2.0", "id": "level", "method": "logging/setLevel", "params": { "level": "debug" } })).await;
     peer.receive().await;
-    peer.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+    peer.send(
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": trial.tool, "arguments": trial.arguments, "_meta": { "progressToken": "p" },
-    } }))
+    } }),
+    )
     .await;
     loop {
         let message = peer.receive().await;
@@ -131,7 +154,8 @@ async fn in_a_session(trial: &Trial, server: &impl Fn(Effects) -> Server, answer
             Some(method) if message.get("id").is_some() => {
                 trace.questions.push(method.to_owned());
                 let result = answer(method, &message["params"]);
-                peer.send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })).await;
+                peer.send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+                    .await;
             }
             Some(_) => trace.note(message),
             None => {
@@ -143,7 +167,11 @@ async fn in_a_session(trial: &Trial, server: &impl Fn(Effects) -> Server, answer
 }
 
 /// The client returns with its answers, each time to another instance.
-async fn in_rounds(trial: &Trial, server: &impl Fn(Effects) -> Server, answer: &impl Fn(&str, &Value) -> Value) -> Trace {
+async fn in_rounds(
+    trial: &Trial,
+    server: &impl Fn(Effects) -> Server,
+    answer: &impl Fn(&str, &Value) -> Value,
+) -> Trace {
     let effects = Effects::default();
     let mut trace = Trace::default();
     let mut params = json!({
@@ -159,9 +187,14 @@ async fn in_rounds(trial: &Trial, server: &impl Fn(Effects) -> Server, answer: &
     // A store that the instances share, as they would behind one endpoint.
     let store = server(Effects::default()).store_ref().clone();
     for round in 0..MOST_ROUNDS {
-        let instance = server(effects.clone()).state_keys([b"known to every instance"]).store(store.clone());
+        let instance = server(effects.clone())
+            .state_keys([b"known to every instance"])
+            .store(store.clone());
         let mut peer = Peer::connect(instance);
-        peer.send(json!({ "jsonrpc": "2.0", "id": round, "method": "tools/call", "params": params })).await;
+        peer.send(
+            json!({ "jsonrpc": "2.0", "id": round, "method": "tools/call", "params": params }),
+        )
+        .await;
         let message = loop {
             let message = peer.receive().await;
             if message.get("method").is_none() {
@@ -174,7 +207,11 @@ async fn in_rounds(trial: &Trial, server: &impl Fn(Effects) -> Server, answer: &
             return trace;
         }
         let mut responses = serde_json::Map::new();
-        for (key, question) in message["result"]["inputRequests"].as_object().into_iter().flatten() {
+        for (key, question) in message["result"]["inputRequests"]
+            .as_object()
+            .into_iter()
+            .flatten()
+        {
             let method = question["method"].as_str().unwrap_or_default();
             trace.questions.push(method.to_owned());
             responses.insert(key.clone(), answer(method, &question["params"]));
@@ -188,7 +225,9 @@ async fn in_rounds(trial: &Trial, server: &impl Fn(Effects) -> Server, answer: &
 impl Trace {
     fn note(&mut self, mut message: Value) {
         // The same message says less to an older client; nothing here depends on that.
-        message["params"].as_object_mut().map(|params| params.remove("_meta"));
+        message["params"]
+            .as_object_mut()
+            .map(|params| params.remove("_meta"));
         self.notifications.push(message["params"].take());
     }
 
@@ -206,7 +245,13 @@ impl Trace {
 
 impl Default for Trace {
     fn default() -> Self {
-        Self { result: Value::Null, error: None, notifications: vec![], questions: vec![], effects: vec![] }
+        Self {
+            result: Value::Null,
+            error: None,
+            notifications: vec![],
+            questions: vec![],
+            effects: vec![],
+        }
     }
 }
 
@@ -220,17 +265,28 @@ impl Peer {
     fn connect(server: Server) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(theirs);
-        tokio::spawn(crate::serve_lines(reader, writer, server));
+        tokio::spawn(crate::lines::serve_lines(reader, writer, server));
         let (reader, writer) = tokio::io::split(ours);
-        Self { lines: BufReader::new(reader).lines(), writer }
+        Self {
+            lines: BufReader::new(reader).lines(),
+            writer,
+        }
     }
 
     async fn send(&mut self, message: Value) {
-        self.writer.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
+        self.writer
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .expect("the server reads");
     }
 
     async fn receive(&mut self) -> Value {
-        let line = self.lines.next_line().await.expect("the server writes").expect("the server answers");
+        let line = self
+            .lines
+            .next_line()
+            .await
+            .expect("the server writes")
+            .expect("the server answers");
         serde_json::from_str(&line).expect("the server writes JSON")
     }
 }

@@ -37,7 +37,7 @@ impl Context {
         match serde_json::value::to_raw_value(&outcome) {
             Ok(json) => rounds.remember(key, json),
             Err(error) => {
-                tracing::warn!(key, %error, "the outcome cannot be remembered: it may be repeated")
+                tracing::warn!(key, %error, "the outcome cannot be remembered: it may be repeated");
             }
         }
         Ok(outcome)

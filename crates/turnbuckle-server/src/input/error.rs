@@ -23,7 +23,7 @@ pub enum AskError {
         /// What it was asked.
         method: String,
         /// What it said.
-        error: RpcError,
+        error: Box<RpcError>,
     },
     /// The client did not answer in time; the question was taken back.
     #[error("the client did not answer `{method}` in time")]

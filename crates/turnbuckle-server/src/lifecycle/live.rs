@@ -87,7 +87,7 @@ impl Live {
                     open.settled = true;
                     return match answer {
                         Ok(Ok(result)) => Ok(result),
-                        Ok(Err(error)) => Err(AskError::Refused { method: method.into(), error }),
+                        Ok(Err(error)) => Err(AskError::Refused { method: method.into(), error: Box::new(error) }),
                         Err(_) => Err(AskError::Gone { method: method.into() }),
                     };
                 }
@@ -165,11 +165,6 @@ impl Live {
     pub(crate) fn cancel_all(&self) {
         let calls: Vec<_> = lock(&self.running).values().cloned().collect();
         calls.iter().for_each(|call| call.outbox.cancel());
-    }
-
-    /// How many calls are running.
-    pub(crate) fn running(&self) -> usize {
-        lock(&self.running).len()
     }
 
     /// Notes that the peer has been answered something after its handshake.

@@ -144,20 +144,6 @@ pub(crate) fn begin(
     Begun::Exchange(crate::dispatch::begin(server, request, caller, None))
 }
 
-/// Answers a request with an error.
-pub(crate) fn refuse(
-    server: &Server,
-    record: &SessionRecord,
-    live: Arc<Live>,
-    request: &Request<'_>,
-    arrival: Arrival,
-    error: RpcError,
-) -> Exchange {
-    let caller = caller(record, None, live, arrival);
-    let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
-    Exchange::new(call, Run::Ready(Err(error)))
-}
-
 /// Answers a ping that came before any handshake.
 pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
     let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
@@ -312,5 +298,5 @@ fn empty(call: Arc<Call>) -> Exchange {
 /// Announces that a session is needed, in the words of a JSON-RPC error.
 pub(crate) fn session_needed() -> RpcError {
     RpcError::invalid_request("this request belongs to no session: begin with `initialize`, then send its `Mcp-Session-Id`")
-        .with_data(json!({ "supported": Revision::ALL.map(|revision| revision.as_str()) }))
+        .with_data(json!({ "supported": Revision::ALL.map(Revision::as_str) }))
 }

@@ -96,9 +96,10 @@ async fn drive(
     }
 }
 
-/// Notes that a session had an answer, after which it may be told of changes.
+/// Notes that a session had an answer after its handshake, from which on it may be told of changes.
 fn answered(exchange: &Exchange) {
-    if let Some(live) = &exchange.call.caller.live {
+    let caller = &exchange.call.caller;
+    if let (true, Some(live)) = (caller.may_be_asked, &caller.live) {
         live.has_answered();
     }
 }

@@ -144,6 +144,19 @@ async fn an_old_client_hears_nothing_before_its_first_answer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_second_handshake_an_old_client_hears_nothing_before_its_first_answer_again() {
+    let server = server();
+    let mut peer = Peer::initialized(server.clone(), "2024-11-05", json!({})).await;
+    peer.call("ping", json!({})).await;
+
+    peer.shake_hands("2024-11-05", json!({})).await;
+    peer.expect_silence().await;
+    server.tools_changed();
+
+    peer.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_that_was_too_slow_is_told_that_everything_changed() {
     let server = server();
     let mut peer = Peer::initialized(server.clone(), "2025-11-25", json!({})).await;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod every_way;
 mod http_bodies;
 mod http_caller;
 mod http_connections;

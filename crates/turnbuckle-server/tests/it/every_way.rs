@@ -1,0 +1,131 @@
+//! One handler, whichever way its questions reach the client.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_server::{
+    Context, Form, Sampling, Server, Tool, ToolError,
+    testing::{Effects, Trial, every_way},
+};
+
+#[derive(Deserialize, JsonSchema)]
+struct Topic {
+    topic: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    /// Your name.
+    name: String,
+}
+
+/// Asks three times, does two things in between, and tells what it does.
+fn letters(effects: Effects) -> Server {
+    let write = move |args: Topic, cx: Context| {
+        let effects = effects.clone();
+        async move {
+            cx.progress(1, 4).await;
+            let Some(name) = cx.elicit("name", Name::ask("Who signs?")).await?.accepted() else {
+                return Ok("nobody signs".to_owned());
+            };
+            cx.log(LogLevel::Info, format!("signed by {}", name.name))
+                .await;
+            let draft = cx
+                .once("draft", async || {
+                    effects.note(format!("drafted about {}", args.topic));
+                    Ok::<_, ToolError>(format!("Dear all, {}", args.topic))
+                })
+                .await?;
+            cx.progress(2, 4).await;
+            let polished = cx.sample("polish", Sampling::text(&draft)).await?;
+            let roots = cx.roots("where").await?;
+            cx.progress(3, 4).await;
+            cx.once("post", async || {
+                effects.note("posted");
+                Ok::<_, ToolError>(())
+            })
+            .await?;
+            Ok::<_, ToolError>(format!(
+                "{} / {} / {}",
+                polished.text(),
+                name.name,
+                roots.len()
+            ))
+        }
+    };
+    Server::new("letters", "1").tool(Tool::new("write", write))
+}
+
+fn client(method: &str, _params: &Value) -> Value {
+    match method {
+        "elicitation/create" => json!({ "action": "accept", "content": { "name": "Ada" } }),
+        "sampling/createMessage" => json!({
+            "role": "assistant", "model": "m", "content": { "type": "text", "text": "polished" },
+        }),
+        "roots/list" => json!({ "roots": [{ "uri": "file:///home" }] }),
+        other => panic!("asked {other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_handler_gives_the_same_whichever_way_it_asks() {
+    req!(
+        "mrtr.only-way",
+        "mrtr.server.repeat",
+        "mrtr.result.request-state"
+    );
+
+    let trace = every_way(
+        Trial::new("write", json!({ "topic": "tea" })),
+        letters,
+        client,
+    )
+    .await;
+
+    assert_eq!(trace.result["content"][0]["text"], "polished / Ada / 1");
+    assert_eq!(trace.effects, ["drafted about tea", "posted"]);
+    assert_eq!(
+        trace.questions,
+        ["elicitation/create", "sampling/createMessage", "roots/list"]
+    );
+    let progress: Vec<_> = trace
+        .notifications
+        .iter()
+        .filter_map(|one| one["progress"].as_f64())
+        .collect();
+    assert_eq!(progress, [1.0, 2.0, 3.0]);
+}
+
+#[tokio::test]
+async fn a_refusal_is_an_answer_in_both_ways() {
+    let refuse = |_: &str, _: &Value| json!({ "action": "decline" });
+
+    let trace = every_way(
+        Trial::new("write", json!({ "topic": "tea" })),
+        letters,
+        refuse,
+    )
+    .await;
+
+    assert_eq!(trace.result["content"][0]["text"], "nobody signs");
+    assert!(trace.effects.is_empty());
+}
+
+#[tokio::test]
+#[should_panic(expected = "the effects differ")]
+async fn an_effect_outside_of_once_is_found_out() {
+    let careless = |effects: Effects| {
+        let run = move |cx: Context| {
+            effects.note("sent");
+            async move {
+                cx.elicit("name", Name::ask("Who?")).await?;
+                Ok::<_, ToolError>("done".to_owned())
+            }
+        };
+        Server::new("careless", "1").tool(Tool::new("send", run))
+    };
+
+    every_way(Trial::new("send", json!({})), careless, client).await;
+}
