@@ -30,10 +30,12 @@ PATIENCE = 120
 CHECKS = """
     version server_info tools resources templates prompts text content structured list_result invalid_arguments
     tool_error unknown_tool progress logging read_text read_bytes read_template missing_resource prompt unknown_prompt
-    completion elicitation url_elicitation sampling roots undeclared cancellation timeout subscription together ping
+    completion elicitation declined url_elicitation sampling roots undeclared cancellation timeout subscription together
+    ping
 """.split()
 DECLARED = {"undeclared": "this client can be asked everything"}
 MODERN = DECLARED | {"ping": "2026-07-28 has no ping"}
+UNASKED = dict.fromkeys(["elicitation", "declined", "url_elicitation"], "2024-11-05 has no elicitation")
 BOTH = ("stdio", "http")
 
 
@@ -87,16 +89,11 @@ FASTMCP = Pip("fast4", "fastmcp==4.1.2")
 RMCP = Cargo()
 
 CLIENTS = [
-    Client("typescript 1.0.4", "2024-11-05", ("stdio",), SDK_EARLY, {
-        "elicitation": "2024-11-05 has no elicitation",
-        "url_elicitation": "2024-11-05 has no elicitation",
-    }),
+    Client("typescript 1.0.4", "2024-11-05", ("stdio",), SDK_EARLY, UNASKED),
     Client("typescript 1.32.2", "2025-11-25", BOTH, SDK_1, DECLARED),
     Client("typescript 2.4.0", "2025-11-25", BOTH, SDK_2, DECLARED),
     Client("typescript 2.4.0", "2026-07-28", BOTH, SDK_2, MODERN),
-    Client("python 1.2.1", "2024-11-05", ("stdio",), MCP_EARLY, {
-        "elicitation": "2024-11-05 has no elicitation",
-        "url_elicitation": "2024-11-05 has no elicitation",
+    Client("python 1.2.1", "2024-11-05", ("stdio",), MCP_EARLY, UNASKED | {
         "sampling": "this client never declares it",
         "cancellation": "this client has no word for it",
     }),

@@ -24,11 +24,14 @@ class Answers:
 
     def __init__(self):
         self.questions = []
+        self.declines = False
         self.logged = asyncio.Queue()
         self.updated = asyncio.Queue()
 
     def elicit(self, params):
         self.questions.append(params)
+        if self.declines:
+            return {"action": "decline"}
         if params.get("mode") == "url":
             return {"action": "accept"}
         return {"action": "accept", "content": {"name": "Ada", "dated": True}}
@@ -156,6 +159,12 @@ class Checks:
         question = self.answers.questions[-1]
         equal(question["message"], "Who signs this note?")
         assert "name" in question["requestedSchema"]["properties"], question
+
+    async def declined(self):
+        self.answers.declines = True
+        answer = text(await self.session.call("sign", {}))
+        self.answers.declines = False
+        equal(answer, "The user did not want to sign.")
 
     async def url_elicitation(self):
         equal(text(await self.session.call("connect", {})), "The user went to the page.")

@@ -20,11 +20,13 @@ const mark = randomUUID();
 
 // What the client says when the server asks, and what it was told on the way.
 const questions = [];
+let declines = false;
 const logged = [];
 const updated = [];
 const answers = {
     'elicitation/create': ({ params }) => {
         questions.push(params);
+        if (declines) return { action: 'decline' };
         return params.mode === 'url' ? { action: 'accept' } : { action: 'accept', content: { name: 'Ada', dated: true } };
     },
     'sampling/createMessage': ({ params }) => {
@@ -161,6 +163,12 @@ const checks = client => ({
         equal(text(await call('sign')), 'Signed by Ada.');
         equal(questions.at(-1).message, 'Who signs this note?');
         holds(Object.keys(questions.at(-1).requestedSchema.properties), 'name');
+    },
+
+    declined: async () => {
+        declines = true;
+        const answer = text(await call('sign').finally(() => (declines = false)));
+        equal(answer, 'The user did not want to sign.');
     },
 
     url_elicitation: async () => {

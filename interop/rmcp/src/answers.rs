@@ -1,6 +1,9 @@
 //! What the client says when the server asks, and what it was told on the way.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
@@ -18,6 +21,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Default)]
 pub struct Answers {
     questions: Arc<Mutex<Vec<Value>>>,
+    declines: Arc<AtomicBool>,
     notices: Arc<Mutex<Vec<(&'static str, Value)>>>,
 }
 
@@ -30,6 +34,11 @@ impl Answers {
             .last()
             .cloned()
             .unwrap_or_default()
+    }
+
+    /// Says no from now on, or no longer.
+    pub fn decline(&self, declines: bool) {
+        self.declines.store(declines, Ordering::Relaxed);
     }
 
     /// Takes all notices of a kind that have come.
@@ -60,6 +69,7 @@ impl ClientHandler for Answers {
     ) -> Result<ElicitResult, ErrorData> {
         let question = self.asked(request);
         Ok(typed(match question["mode"].as_str() {
+            _ if self.declines.load(Ordering::Relaxed) => json!({ "action": "decline" }),
             Some("url") => json!({ "action": "accept" }),
             _ => json!({ "action": "accept", "content": { "name": "Ada", "dated": true } }),
         }))

@@ -58,6 +58,7 @@ impl Checks {
             "unknown_prompt" => fails(self.get_prompt("no_such_prompt", json!({})).await, -32602),
             "completion" => self.completion().await,
             "elicitation" => self.elicitation().await,
+            "declined" => self.declined().await,
             "url_elicitation" => self.url_elicitation().await,
             "sampling" => holds(
                 &text(&self.call("summarize", json!({})).await?),
@@ -256,6 +257,13 @@ impl Checks {
             self.answers().question()["message"].clone(),
             "Who signs this note?",
         )
+    }
+
+    async fn declined(&self) -> Outcome {
+        self.answers().decline(true);
+        let result = self.call("sign", json!({})).await;
+        self.answers().decline(false);
+        equal(text(&result?), "The user did not want to sign.")
     }
 
     async fn url_elicitation(&self) -> Outcome {
