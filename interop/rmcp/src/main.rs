@@ -46,7 +46,10 @@ async fn main() -> Outcome {
     };
     let client = match connect(revision, transport, target).await {
         Ok(client) => client,
-        Err(error) => return Ok(report("connect", Err(error))),
+        Err(error) => {
+            report("connect", Err(error));
+            return Ok(());
+        }
     };
     report("connect", Ok(()));
     let mark = format!("{}-{}", process::id(), transport);
