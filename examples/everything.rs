@@ -20,7 +20,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::sleep};
 use turnbuckle::{
     CacheHint, Completing, Context, Elicitation, Elicited, Form, Messages, Output, Prompt,
     RequestError, Resource, ResourceTemplate, Sampling, Server, Tool, ToolError, http, stdio,
@@ -67,7 +67,8 @@ impl Notes {
 // ------------------------------------------------------------------------------------------------ tools
 
 fn with_tools(server: Server, notes: &Notes) -> Server {
-    let (adding, finding, counting) = (notes.clone(), notes.clone(), notes.clone());
+    let (adding, finding, counting, reminding) =
+        (notes.clone(), notes.clone(), notes.clone(), notes.clone());
     let schema = json!({
         "type": "object",
         "properties": { "text": { "type": "string", "minLength": 1 } },
@@ -99,6 +100,13 @@ fn with_tools(server: Server, notes: &Notes) -> Server {
                 .description("Counts the words of all notes")
                 .read_only()
                 .idempotent(),
+        )
+        .tool(
+            // If the client gives up, the waiting ends, and there will be no note.
+            Tool::new("remind", move |args: Remind| {
+                remind(reminding.clone(), args)
+            })
+            .description("Adds a note after a while"),
         )
         .tool(Tool::new("tidy", tidy).description("Takes a while, and tells how far it has come"))
         .tool(Tool::new("card", card).description("Shows what content can be"))
@@ -149,11 +157,26 @@ fn count_words(notes: &Notes) -> Result<usize, ToolError> {
         .sum())
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Remind {
+    /// What to remember.
+    text: String,
+    /// How long to wait; a minute at most.
+    seconds: f64,
+}
+
+async fn remind(notes: Notes, args: Remind) -> Result<String, ToolError> {
+    sleep(Duration::try_from_secs_f64(args.seconds.min(60.0))?).await;
+    let count = notes.push(args.text);
+    Ok(format!("This is note {count}."))
+}
+
 async fn tidy(cx: Context) -> Result<String, ToolError> {
     cx.log(LogLevel::Info, "tidying up").await;
     for step in 1..=3 {
         cx.progress_message(step, Some(3.0), format!("shelf {step}"))
             .await;
+        sleep(Duration::from_millis(20)).await;
     }
     Ok("All is in order.".to_owned())
 }
@@ -337,9 +360,16 @@ async fn review(notes: Notes, args: Review) -> Result<Messages, RequestError> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
-        ["--listen", address] => http::serve(TcpListener::bind(address).await?, server()).await?,
+        ["--listen", address] => listen(address).await?,
         ["--check"] => check::run(server()).await?,
         _ => stdio::serve(server()).await?,
     }
     Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the example says where it listens")]
+async fn listen(address: &str) -> std::io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
+    println!("listening on http://{}/mcp", listener.local_addr()?);
+    http::serve(listener, server()).await
 }

@@ -32,6 +32,10 @@ pub(crate) async fn run(server: Server) -> Result<(), Box<dyn Error>> {
             json!({ "name": "find", "arguments": { "text": "plants" } }),
         ),
         ("tools/call", json!({ "name": "count_words" })),
+        (
+            "tools/call",
+            json!({ "name": "remind", "arguments": { "text": "Feed the cat", "seconds": 0.1 } }),
+        ),
         ("tools/call", json!({ "name": "tidy" })),
         ("tools/call", json!({ "name": "card" })),
         ("tools/call", json!({ "name": "sign" })),

@@ -172,7 +172,7 @@ impl Live {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// A new handshake: the peer has not been answered anything after it.
+    /// A handshake begins or is done: the peer has not been answered anything after it.
     pub(crate) fn starts_over(&self) {
         self.answered.store(false, Ordering::Relaxed);
     }

@@ -194,7 +194,13 @@ pub(crate) fn notify(
 ) -> Option<SessionChange> {
     match &*notification.method {
         // Early clients left the prefix out.
-        "notifications/initialized" | "initialized" => return Some(SessionChange::Initialized),
+        "notifications/initialized" | "initialized" => {
+            // A ping that was answered during the handshake does not count.
+            if let Some(live) = live {
+                live.starts_over();
+            }
+            return Some(SessionChange::Initialized);
+        }
         "notifications/cancelled" => {
             // Malformed cancellations are ignored, as the specification wants.
             if let (Some(live), Ok(params)) = (live, notification.params.parse::<CancelledParams>())
