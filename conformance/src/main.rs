@@ -17,9 +17,14 @@ use turnbuckle::Server;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let listener = TcpListener::bind(address()?).await?;
+    let options = Options::from_process()?;
+    let mut server = server();
+    if let Some(secret) = options.state_key {
+        server = server.state_keys([secret]);
+    }
+    let listener = TcpListener::bind(options.listen).await?;
     announce(&listener)?;
-    turnbuckle::http::serve(listener, server()).await?;
+    turnbuckle::http::serve(listener, server).await?;
     Ok(())
 }
 
@@ -32,17 +37,30 @@ fn server() -> Server {
     prompts::offer(server)
 }
 
-fn address() -> Result<String, &'static str> {
-    let mut arguments = std::env::args().skip(1);
-    match (
-        arguments.next().as_deref(),
-        arguments.next(),
-        arguments.next(),
-    ) {
-        (Some("--listen"), Some(address), None) => Ok(address),
-        _ => Err("usage: conformance-server --listen ADDRESS"),
+/// What the command line says.
+struct Options {
+    listen: String,
+    /// Known to every process that serves the same clients, so that each can continue what another began.
+    state_key: Option<String>,
+}
+
+impl Options {
+    fn from_process() -> Result<Self, &'static str> {
+        let mut arguments = std::env::args().skip(1);
+        let (mut listen, mut state_key) = (None, None);
+        while let Some(name) = arguments.next() {
+            match (name.as_str(), arguments.next()) {
+                ("--listen", Some(address)) => listen = Some(address),
+                ("--state-key", Some(secret)) => state_key = Some(secret),
+                _ => return Err(USAGE),
+            }
+        }
+        let listen = listen.ok_or(USAGE)?;
+        Ok(Self { listen, state_key })
     }
 }
+
+const USAGE: &str = "usage: conformance-server --listen ADDRESS [--state-key SECRET]";
 
 #[expect(
     clippy::print_stdout,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod capabilities;
 mod every_way;
 mod http_batches;
 mod http_bodies;

@@ -1,0 +1,5 @@
+//! What only whole processes can show.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod two_processes;
