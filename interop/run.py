@@ -44,6 +44,9 @@ class Npm:
         self.sdk, self.packages = sdk, packages
 
     def install(self):
+        node = subprocess.check_output(["node", "--version"], text=True).strip()
+        if int(re.match(r"v(\d+)", node)[1]) < 22:
+            raise OSError(f"Node 22 or newer is needed, and `node` is {node}")
         folder = TOOLS / f"npm-{slug(self.packages[0])}"
         install_once(folder, self.packages, lambda: run(
             "npm", "install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", folder,
@@ -141,9 +144,6 @@ def install(clients):
         except (OSError, subprocess.CalledProcessError) as error:
             named = ", ".join(client.name for client in clients if client.package is package)
             failures.append(f"{named}: cannot be installed: {error}")
-    node = shutil.which("node") and subprocess.check_output(["node", "--version"], text=True).strip()
-    if not node or int(re.match(r"v(\d+)", node)[1]) < 22:
-        failures.append(f"typescript: Node 22 or newer is needed, and `node` is {node}")
     return drivers, failures
 
 
