@@ -72,11 +72,11 @@ struct Response<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolResult<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_type: Option<&'static str>,
     content: [Text<'a>; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<Sum>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<&'static RawValue>,
 }
@@ -152,7 +152,7 @@ mod tests {
         );
         assert_eq!(
             text(&modern),
-            r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","content":[{"type":"text","text":"a\nb"}],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"0.1.0"}}}}"#
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a\nb"}],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"0.1.0"}}}}"#
         );
     }
 
