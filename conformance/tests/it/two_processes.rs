@@ -33,7 +33,7 @@ impl Process {
     }
 
     /// Calls the tool with what the client sends along in this round.
-    fn call(&self, id: u32, round: Value) -> Value {
+    fn call(&self, id: u32, round: &Value) -> Value {
         let mut params = json!({
             "name": TOOL,
             "arguments": {},
@@ -94,10 +94,10 @@ fn a_call_goes_on_in_another_process_after_the_first_one_died() {
     let first = Process::start(secret);
     let second = Process::start(secret);
 
-    let asked = first.call(1, json!({}));
-    let asked_again = second.call(2, answer_all(&asked));
+    let asked = first.call(1, &json!({}));
+    let asked_again = second.call(2, &answer_all(&asked));
     drop(first);
-    let done = second.call(3, answer_all(&asked_again));
+    let done = second.call(3, &answer_all(&asked_again));
 
     assert_eq!(done["result"]["resultType"], "complete", "{done}");
     assert!(done["result"]["content"][0]["text"].is_string());
@@ -109,8 +109,8 @@ fn a_process_with_another_key_does_not_go_on() {
     let first = Process::start("a secret of the first");
     let stranger = Process::start("a secret of its own");
 
-    let asked = first.call(1, json!({}));
-    let refused = stranger.call(2, answer_all(&asked));
+    let asked = first.call(1, &json!({}));
+    let refused = stranger.call(2, &answer_all(&asked));
 
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
