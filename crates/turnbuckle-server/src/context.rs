@@ -33,6 +33,8 @@ pub(crate) struct Call {
     pub(crate) rounds: Option<Box<Rounds>>,
     /// The last progress that was sent.
     progress: Mutex<f64>,
+    /// The keys of the questions that this run has asked.
+    asked: Mutex<Vec<String>>,
 }
 
 impl Context {
@@ -59,14 +61,15 @@ impl Context {
         let Some(token) = &call.caller.progress_token else {
             return;
         };
-        if !call.exceeds_last(progress) || call.is_muted() {
+        if call.is_muted() {
             return;
         }
         let mut params = ProgressParams::new(token.clone(), progress);
         params.total = total;
         params.message = message;
         call.caller.rules.lower(&mut params);
-        self.send("notifications/progress", &params).await;
+        call.advance(progress, || self.push("notifications/progress", &params));
+        call.outbox.flushed().await;
     }
 
     /// Sends a log message to the client, if it wants messages of this level.
@@ -86,14 +89,14 @@ impl Context {
         let mut params = LoggingMessageParams::new(level, data);
         params.logger = logger.map(str::to_owned);
         call.caller.rules.lower(&mut params);
-        self.send("notifications/message", &params).await;
+        self.push("notifications/message", &params);
+        call.outbox.flushed().await;
     }
 
-    async fn send(&self, method: &str, params: &impl Serialize) {
+    fn push(&self, method: &str, params: &impl Serialize) {
         let mut message = Vec::with_capacity(192);
         if jsonrpc::write_notification(&mut message, method, params).is_ok() {
             self.call.outbox.push(message.into());
-            self.call.outbox.flushed().await;
         }
     }
 
@@ -118,7 +121,7 @@ impl Context {
     }
 
     /// Something that a layer below put into the request: HTTP headers (`http::HeaderMap`), the peer's address
-    /// (`std::net::SocketAddr`), anything of your own. Absent on stdio.
+    /// (`std::net::SocketAddr`), anything of your own. On stdio there is only what was put there by hand.
     pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
         let caller = &self.call.caller;
         caller
@@ -197,6 +200,7 @@ impl Call {
             outbox: Outbox::default(),
             rounds,
             progress: Mutex::new(f64::NEG_INFINITY),
+            asked: Mutex::default(),
         }
     }
 
@@ -207,14 +211,25 @@ impl Call {
             .is_some_and(|rounds| rounds.is_replaying())
     }
 
-    fn exceeds_last(&self, progress: f64) -> bool {
+    /// Sends progress that exceeds the last one; what does not is left out.
+    fn advance(&self, progress: f64, send: impl FnOnce()) {
+        // Held while sending, so that what was checked first goes out first.
         let mut last = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         // Not a number exceeds nothing.
-        let exceeds = progress.is_finite() && progress > *last;
-        if exceeds {
+        if progress.is_finite() && progress > *last {
             *last = progress;
+            send();
         }
-        exceeds
+    }
+
+    /// Notes that a question is asked; says whether it is the first under its key.
+    pub(crate) fn asks(&self, key: &str) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = !asked.iter().any(|known| known == key);
+        if first {
+            asked.push(key.to_owned());
+        }
+        first
     }
 
     /// The outcome of a round that ended with open questions.

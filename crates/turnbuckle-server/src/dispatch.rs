@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnbuckle_protocol::{
     RpcError,
     codec::headers,
-    jsonrpc::{Object, Params, Request},
+    jsonrpc::{Excerpt, Object, Params, Request},
     types::{
         CallToolResult, CompleteParams, CompleteResult, Completion, CompletionReference,
         PaginatedParams,
@@ -13,7 +13,7 @@ use turnbuckle_protocol::{
 };
 
 use crate::{
-    Server, Tool,
+    CacheHint, Server, Tool,
     catalog::{Listed, Table},
     completion::Completing,
     context::{Call, Context},
@@ -189,10 +189,9 @@ impl Task<'_, '_> {
             return Err(RpcError::method_not_found(&self.request.method));
         }
         let name = required(&self.request.params, "name")?;
-        let tool = catalog
-            .tools
-            .get(&name)
-            .ok_or_else(|| RpcError::invalid_params(format!("there is no tool {name:?}")))?;
+        let tool = catalog.tools.get(&name).ok_or_else(|| {
+            RpcError::invalid_params(format!("there is no tool `{}`", Excerpt(&name)))
+        })?;
         let arguments = self.arguments()?;
         if let Some(mirror) = self.mirror {
             same_parameters(mirror, tool, arguments)?;
@@ -221,8 +220,17 @@ impl Task<'_, '_> {
             arguments: String::new(),
             fingerprint: [0; 16],
         };
+        // What an answer of the user went into is for nobody else to keep.
+        let params = &self.request.params;
+        let answered =
+            params.get("inputResponses").is_some() || params.get("requestState").is_some();
         self.run(subject, "", move |_, cx| {
-            let (cache, mime_type) = (found.cache(), found.mime_type());
+            let cache = if answered {
+                CacheHint::NONE
+            } else {
+                found.cache()
+            };
+            let mime_type = found.mime_type();
             match found.read(&uri, cx.clone()) {
                 Ok(run) => Run::Handler(Box::pin(async move {
                     let contents = run
@@ -286,10 +294,9 @@ impl Task<'_, '_> {
             return Err(RpcError::method_not_found(&self.request.method));
         }
         let name = required(&self.request.params, "name")?;
-        let prompt = catalog
-            .prompts
-            .get(&name)
-            .ok_or_else(|| RpcError::invalid_params(format!("there is no prompt {name:?}")))?;
+        let prompt = catalog.prompts.get(&name).ok_or_else(|| {
+            RpcError::invalid_params(format!("there is no prompt `{}`", Excerpt(&name)))
+        })?;
         Ok((prompt.clone(), self.arguments()?))
     }
 
@@ -417,14 +424,48 @@ fn required<'a>(params: &Params<'a>, member: &str) -> Result<std::borrow::Cow<'a
 fn same_parameters(mirror: &dyn Mirror, tool: &Tool, arguments: &str) -> Result<(), RpcError> {
     for mark in &tool.param_headers {
         let header = mirror.header(&mark.header)?;
-        headers::check_argument(header, member_at(arguments, &mark.path))
+        headers::check_argument(header, member_at(arguments, &mark.path)?)
             .map_err(|error| mismatch(format!("`{}`: {error}", mark.header)))?;
     }
     Ok(())
 }
 
-/// The raw JSON at a path of member names.
-fn member_at<'a>(json: &'a str, path: &[String]) -> Option<&'a str> {
-    path.iter()
-        .try_fold(json, |json, name| Object::parse(json).ok()?.get(name))
+/// The raw JSON at a path of member names. An object that names a member twice has no one value to compare.
+fn member_at<'a>(json: &'a str, path: &[String]) -> Result<Option<&'a str>, RpcError> {
+    let mut at = Some(json);
+    for name in path {
+        at = match at {
+            Some(json) if json.starts_with('{') => Object::parse(json)?.get(name),
+            // What is not there, or is no object, is for the tool's schema to judge.
+            _ => return Ok(None),
+        };
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_occurs_twice_hides_no_other_from_comparison() {
+        let path = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let region = path(&["region"]);
+        let nested = path(&["where", "region"]);
+
+        assert_eq!(member_at(r#"{"region":"eu"}"#, &region), Ok(Some("\"eu\"")));
+        assert_eq!(
+            member_at(r#"{"where":{"region":1}}"#, &nested),
+            Ok(Some("1"))
+        );
+        assert_eq!(member_at(r#"{"where":7}"#, &nested), Ok(None));
+        assert_eq!(member_at("{}", &region), Ok(None));
+        assert!(member_at(r#"{"x":1,"x":2,"region":"eu"}"#, &region).is_err());
+        assert!(member_at(r#"{"where":{"x":1,"x":2,"region":"eu"}}"#, &nested).is_err());
+    }
 }

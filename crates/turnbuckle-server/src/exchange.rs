@@ -129,15 +129,16 @@ impl Exchange {
     fn poll_handler(&mut self, cx: &mut Context<'_>) {
         while let Some(run) = &mut self.run {
             let outcome = match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
-                Ok(Poll::Ready(outcome)) => outcome,
-                // An open question ends the round: the handler is dropped, and runs again with its answer.
-                Ok(Poll::Pending) => match self.call.end_of_round() {
-                    Some(Run::Ready(outcome)) => outcome,
-                    Some(Run::Handler(last)) => {
+                // An open question ends the round, even if the handler would do without its answer: it is dropped, and
+                // runs again with it.
+                Ok(polled) => match (self.call.end_of_round(), polled) {
+                    (Some(Run::Ready(outcome)), _) => outcome,
+                    (Some(Run::Handler(last)), _) => {
                         self.run = Some(last);
                         continue;
                     }
-                    None => return,
+                    (None, Poll::Ready(outcome)) => outcome,
+                    (None, Poll::Pending) => return,
                 },
                 Err(panic) => Err(incident::panicked(&*panic)),
             };

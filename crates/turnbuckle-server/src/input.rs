@@ -30,7 +30,8 @@ use crate::{context::Context, lifecycle::Asking};
 impl Context {
     /// Asks the user, by a form or by sending them to a URL.
     ///
-    /// `key` names the question within this handler; it stays the same whenever the handler runs again. Effects before
+    /// `key` names the question within this handler; it stays the same whenever the handler runs again, and no two
+    /// questions of a call share one: who asks again in a loop counts, as in `format!("name-{attempt}")`. Effects before
     /// a question belong into [`once`](Self::once): the handler may be run from the top again to reach this point.
     ///
     /// ```
@@ -63,7 +64,7 @@ impl Context {
         let answer: ElicitResult = self.ask(key, "elicitation/create", &mut params).await?;
         match read(answer) {
             Ok(elicited) => Ok(elicited),
-            Err(reason) => self.bad_answer(key, reason).await,
+            Err(reason) => self.bad_answer(key, "elicitation/create", reason).await,
         }
     }
 
@@ -96,11 +97,11 @@ impl Context {
     pub async fn ping(&self) -> Result<(), AskError> {
         let call = &self.call;
         match &call.caller.live {
-            Some(live) => live
+            Some(live) if call.caller.may_be_asked => live
                 .ask(&call.outbox, "ping", b"{}", call.server.patience())
                 .await
                 .map(drop),
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -129,6 +130,11 @@ impl Context {
         if !call.caller.may_be_asked {
             return Err(AskError::TooEarly { method });
         }
+        if !call.asks(key) {
+            return Err(AskError::Repeated {
+                key: key.to_owned(),
+            });
+        }
         let mut question = Vec::with_capacity(256);
         rules.write(params, &mut question);
         let answer = match (rules.asking, &call.caller.live, &call.rounds) {
@@ -138,22 +144,27 @@ impl Context {
             }
             (Asking::Round, _, Some(rounds)) => match rounds.ask(key, method, question) {
                 Some(answer) => answer,
-                None => self.end_round().await,
+                None => return self.end_round(method).await,
             },
             _ => return Err(AskError::Unreachable { method }),
         };
         match rules.read(&answer) {
             Ok(answer) => Ok(answer),
-            Err(error) => self.bad_answer(key, error.to_string()).await,
+            Err(error) => self.bad_answer(key, method, error.to_string()).await,
         }
     }
 
     /// An answer that is not one: where the handler cannot wait for a better one, the retry itself was wrong.
-    async fn bad_answer<T>(&self, key: &str, reason: String) -> Result<T, AskError> {
+    async fn bad_answer<T>(
+        &self,
+        key: &str,
+        method: &'static str,
+        reason: String,
+    ) -> Result<T, AskError> {
         match &self.call.rounds {
             Some(rounds) => {
                 rounds.fail_with_bad_answer(key, &reason);
-                self.end_round().await
+                self.end_round(method).await
             }
             None => Err(AskError::BadAnswer {
                 key: key.to_owned(),
@@ -162,11 +173,13 @@ impl Context {
         }
     }
 
-    /// Never resolves: whoever drives the handler sees that the round is over and drops it.
+    /// Never resolves in the handler: whoever drives it sees that the round is over and drops it.
     ///
-    /// So no `.ok()`, timeout or `select!` in a handler can mistake an open question for an answer.
-    async fn end_round<T>(&self) -> T {
+    /// So no `.ok()`, timeout or `select!` in a handler can mistake an open question for an answer. Only a task that the
+    /// handler left behind comes out of here, to learn that nobody will answer.
+    async fn end_round<T>(&self, method: &'static str) -> Result<T, AskError> {
         self.call.outbox.wake();
-        std::future::pending().await
+        self.call.outbox.closed().await;
+        Err(AskError::Gone { method })
     }
 }

@@ -30,6 +30,15 @@ struct State {
     closed: bool,
 }
 
+impl State {
+    fn wait(&mut self, cx: &Context<'_>) {
+        let known = self.senders.iter().any(|waker| waker.will_wake(cx.waker()));
+        if !known {
+            self.senders.push(cx.waker().clone());
+        }
+    }
+}
+
 impl Outbox {
     /// Queues a message and wakes the driver. After [`close`](Self::close) it is dropped.
     pub(crate) fn push(&self, message: Bytes) {
@@ -52,13 +61,20 @@ impl Outbox {
             if state.closed || state.queue.len() < HIGH_WATER {
                 return Poll::Ready(());
             }
-            if !state
-                .senders
-                .iter()
-                .any(|waker| waker.will_wake(cx.waker()))
-            {
-                state.senders.push(cx.waker().clone());
+            state.wait(cx);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Waits until nothing can be sent any more, because the call is over.
+    pub(crate) async fn closed(&self) {
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            if state.closed {
+                return Poll::Ready(());
             }
+            state.wait(cx);
             Poll::Pending
         })
         .await;

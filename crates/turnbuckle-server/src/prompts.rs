@@ -261,3 +261,11 @@ impl Listed for Prompt {
         rules.write(&mut self.definition.clone(), out);
     }
 }
+
+impl std::fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prompt")
+            .field("name", &self.definition.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,7 +1,7 @@
 //! Writing a result: envelope, payload and what every result of the peer's revision carries, into one buffer.
 
 use serde::Serialize;
-use turnbuckle_protocol::{Meta, revision::Versioned, types::CacheScope};
+use turnbuckle_protocol::{Meta, RequestId, revision::Versioned, types::CacheScope};
 
 use crate::{Server, context::Call, lifecycle::Rules};
 
@@ -97,6 +97,19 @@ impl Reply {
     /// A result that says nothing.
     pub(crate) fn empty(self) -> Vec<u8> {
         self.written(b"{", None)
+    }
+
+    /// The end of a subscription, with the id it had.
+    pub(crate) fn subscription_end(mut self, id: &RequestId) -> Vec<u8> {
+        self.out
+            .extend_from_slice(br#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"#);
+        id.write(&mut self.out);
+        self.out.push(b',');
+        let identity = self.server.identity();
+        self.out
+            .extend_from_slice(identity.strip_prefix(b"{").unwrap_or(b"}"));
+        self.out.push(b'}');
+        self.finish(None, false)
     }
 
     /// The end of a round: open questions as a JSON object, and the sealed state.

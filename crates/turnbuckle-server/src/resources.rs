@@ -396,3 +396,19 @@ impl Listed for ResourceTemplate {
         rules.write(&mut self.definition.clone(), out);
     }
 }
+
+impl std::fmt::Debug for Resource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resource")
+            .field("uri", &self.definition.uri)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ResourceTemplate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResourceTemplate")
+            .field("uri_template", &self.definition.uri_template)
+            .finish_non_exhaustive()
+    }
+}

@@ -18,7 +18,8 @@ use crate::{
 
 /// A server: what it offers, and how it behaves.
 ///
-/// The same value is served on any transport, on several at once if you clone it: clones share everything.
+/// The same value is served on any transport, on several at once if you clone it: clones share everything, until one of
+/// them is changed by a method of the builder and goes its own way.
 ///
 /// ```
 /// use turnbuckle_server::{Server, Tool, ToolError};
@@ -40,6 +41,9 @@ struct Shared {
     identity: OnceLock<Vec<u8>>,
     closing: tokio::sync::watch::Sender<bool>,
 }
+
+/// Longer than anybody waits, and short enough to be added to any time.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// What is fixed once the server runs.
 #[derive(Clone)]
@@ -104,10 +108,10 @@ impl Server {
         self.register(|catalog| catalog.prompts.put(prompt))
     }
 
-    fn register(self, change: impl FnOnce(&mut Catalog)) -> Self {
+    fn register(mut self, change: impl FnOnce(&mut Catalog)) -> Self {
         let mut catalog = Catalog::clone(&self.shared.catalog.load());
         change(&mut catalog);
-        self.shared.catalog.store(Arc::new(catalog));
+        self.shared_mut().catalog.store(Arc::new(catalog));
         self
     }
 
@@ -165,8 +169,8 @@ impl Server {
     pub fn question_timeout(self, without_progress: Duration, in_all: Duration) -> Self {
         self.set(|settings| {
             settings.patience = Patience {
-                silent: without_progress,
-                total: in_all,
+                silent: without_progress.min(FOREVER),
+                total: in_all.min(FOREVER),
             }
         })
     }
@@ -174,7 +178,7 @@ impl Server {
     /// Limits how long the client may take between two rounds of a call. By default an hour.
     #[must_use]
     pub fn state_lifetime(self, lifetime: Duration) -> Self {
-        self.set(|settings| settings.state_lifetime = lifetime)
+        self.set(|settings| settings.state_lifetime = lifetime.min(FOREVER))
     }
 
     /// Seals request state and cursors with secrets that other processes know too, so that any of them can continue

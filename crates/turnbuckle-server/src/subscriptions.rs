@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::json;
 use turnbuckle_protocol::{
     RequestId, RpcError, jsonrpc,
@@ -13,6 +14,8 @@ use crate::{Server, context::Call, exchange::Outcome, reply::Reply};
 
 /// Resources that one listener may watch.
 const MOST_RESOURCES: usize = 1_000;
+/// Bytes that their URIs may have, all together.
+const MOST_BYTES: usize = 128 * 1024;
 
 /// Tells one listener of the changes it asked for, until it leaves or the server shuts down.
 pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
@@ -22,7 +25,8 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
     send(
         &call,
         "notifications/subscriptions/acknowledged",
-        json!({ "notifications": wanted }),
+        None,
+        Some(&wanted),
     );
     loop {
         tokio::select! {
@@ -37,11 +41,11 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
         call.outbox.flushed().await;
     }
     if call.caller.says_goodbye {
-        let mut goodbye = Vec::new();
-        let params = json!({ "requestId": call.id, "reason": "the server is shutting down" });
-        if jsonrpc::write_notification(&mut goodbye, "notifications/cancelled", &params).is_ok() {
-            call.outbox.push(goodbye.into());
-        }
+        let params = Goodbye {
+            request_id: &call.id,
+            reason: "the server is shutting down",
+        };
+        push(&call, "notifications/cancelled", &params);
     }
     Ok(Reply::new(&call).subscription_end(&call.id))
 }
@@ -60,12 +64,13 @@ fn supported(
         .resource_subscriptions
         .filter(|_| catalog.has_resources());
     filter.task_ids = None;
-    match &filter.resource_subscriptions {
-        Some(uris) if uris.len() > MOST_RESOURCES => Err(RpcError::invalid_params(format!(
-            "one listener may watch at most {MOST_RESOURCES} resources"
-        ))),
-        _ => Ok(filter),
+    let uris = filter.resource_subscriptions.as_deref().unwrap_or_default();
+    if uris.len() > MOST_RESOURCES || uris.iter().map(String::len).sum::<usize>() > MOST_BYTES {
+        return Err(RpcError::invalid_params(format!(
+            "one listener may watch at most {MOST_RESOURCES} resources, with URIs of {MOST_BYTES} bytes in all"
+        )));
     }
+    Ok(filter)
 }
 
 fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
@@ -73,16 +78,48 @@ fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
         return;
     };
     if notice.is_wanted(wanted) {
-        send(call, notice.method, notice.params());
+        send(call, notice.method, notice.uri, None);
     }
 }
 
-fn send(call: &Call, method: &str, mut params: serde_json::Value) {
-    params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": call.id });
+fn send(call: &Call, method: &str, uri: Option<&str>, notifications: Option<&SubscriptionFilter>) {
+    let params = Tagged {
+        uri,
+        notifications,
+        meta: Tag { id: &call.id },
+    };
+    push(call, method, &params);
+}
+
+fn push(call: &Call, method: &str, params: &impl Serialize) {
     let mut message = Vec::with_capacity(192);
-    if jsonrpc::write_notification(&mut message, method, &params).is_ok() {
+    if jsonrpc::write_notification(&mut message, method, params).is_ok() {
         call.outbox.push(message.into());
     }
+}
+
+/// Parameters that say to which subscription they belong. Its id is written as it came, whatever number it is.
+#[derive(Serialize)]
+struct Tagged<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notifications: Option<&'a SubscriptionFilter>,
+    #[serde(rename = "_meta")]
+    meta: Tag<'a>,
+}
+
+#[derive(Serialize)]
+struct Tag<'a> {
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+    id: &'a RequestId,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Goodbye<'a> {
+    request_id: &'a RequestId,
+    reason: &'a str,
 }
 
 /// All changes that a filter lets through, for a listener that missed some.
@@ -134,11 +171,6 @@ impl<'a> Notice<'a> {
         }
     }
 
-    fn params(&self) -> serde_json::Value {
-        self.uri
-            .map_or_else(|| json!({}), |uri| json!({ "uri": uri }))
-    }
-
     /// The notification for a peer that has no subscription ids.
     pub(crate) fn message(&self) -> Vec<u8> {
         let mut message = Vec::with_capacity(128);
@@ -157,14 +189,4 @@ impl<'a> Notice<'a> {
 pub(crate) fn covers(watched: &str, uri: &str) -> bool {
     uri.strip_prefix(watched)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
-}
-
-/// The end of a subscription, with its id.
-impl Reply {
-    fn subscription_end(self, id: &RequestId) -> Vec<u8> {
-        let mut meta = turnbuckle_protocol::Meta::default();
-        meta.set_subscription_id(id);
-        let mut result = turnbuckle_protocol::types::ListenResult::default().meta(meta);
-        self.with_meta(&mut result, |result| &mut result.meta, None)
-    }
 }

@@ -49,6 +49,7 @@ impl Effects {
 
 /// A tool call to be tried in every way.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Trial {
     /// The tool.
     pub tool: String,
@@ -72,6 +73,7 @@ impl Trial {
 
 /// What came of a tool call, whichever way it went.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Trace {
     /// The tool's result: content, structured content and whether it is an error.
     pub result: Value,

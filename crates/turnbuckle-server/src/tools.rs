@@ -256,3 +256,11 @@ impl Listed for Tool {
         rules.write(&mut self.definition.clone(), out);
     }
 }
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool")
+            .field("name", &self.definition.name)
+            .finish_non_exhaustive()
+    }
+}

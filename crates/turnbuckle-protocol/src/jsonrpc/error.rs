@@ -98,7 +98,8 @@ impl fmt::Display for RpcError {
 impl std::error::Error for RpcError {}
 
 /// Shows the beginning of what a peer sent, so that an error stays small.
-pub(super) struct Excerpt<'a>(pub(super) &'a str);
+#[derive(Clone, Copy, Debug)]
+pub struct Excerpt<'a>(pub &'a str);
 
 impl fmt::Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

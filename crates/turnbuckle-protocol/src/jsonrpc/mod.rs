@@ -23,7 +23,7 @@ mod write;
 mod tests;
 
 pub use envelope::{MAX_BATCH, parse};
-pub use error::{RpcError, code};
+pub use error::{Excerpt, RpcError, code};
 pub use id::{InvalidId, RequestId};
 pub use message::{Incoming, Malformed, Message, Notification, Request, Response};
 pub(crate) use number::Integer;

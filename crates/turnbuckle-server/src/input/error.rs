@@ -21,7 +21,7 @@ pub enum AskError {
     #[error("the client refused `{method}`: {error}")]
     Refused {
         /// What it was asked.
-        method: String,
+        method: &'static str,
         /// What it said.
         error: Box<RpcError>,
     },
@@ -29,13 +29,13 @@ pub enum AskError {
     #[error("the client did not answer `{method}` in time")]
     TimedOut {
         /// What it was asked.
-        method: String,
+        method: &'static str,
     },
     /// The connection or session ended before the answer came.
     #[error("the client went away before it answered `{method}`")]
     Gone {
         /// What it was asked.
-        method: String,
+        method: &'static str,
     },
     /// The answer does not fit the question.
     #[error("the answer to `{key}` does not fit: {reason}")]
@@ -44,6 +44,12 @@ pub enum AskError {
         key: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// Another question of this call has the same key.
+    #[error("`{key}` was asked before in this call; every question needs a key of its own")]
+    Repeated {
+        /// The key.
+        key: String,
     },
     /// The client has not finished its handshake; until then it may not be asked.
     #[error("`{method}` cannot be asked before the client has sent `notifications/initialized`")]

@@ -79,7 +79,7 @@ impl Rounds {
         if let Some(sealed) = params.string("requestState")? {
             let opened = server
                 .keys()
-                .open(&sealed, &rounds.purpose(principal))
+                .open(&sealed, &rounds.purpose(server, principal))
                 .map_err(|_| foreign())?;
             match serde_json::from_slice(&opened).map_err(|_| foreign())? {
                 Travelling::Whole(journal) => rounds.resume(journal)?,
@@ -103,8 +103,11 @@ impl Rounds {
         if journal.is_expired() {
             return Err(expired());
         }
-        if journal.is_of(self.subject.fingerprint) {
-            let mut state = self.lock();
+        let mut state = self.lock();
+        if !journal.is_of(self.subject.fingerprint) {
+            // A changed tool starts over: what was answered was another question, whatever its key.
+            state.responses.clear();
+        } else {
             state.ahead = journal.entries.keys().cloned().collect();
             state.journal = journal;
         }
@@ -132,6 +135,10 @@ impl Rounds {
                 ..
             }) => return Some(answer.get().to_owned()),
             _ => {}
+        }
+        if !state.journal.entries.contains_key(key) {
+            // Nobody has been here before, whatever the run has left out on its way.
+            state.ahead.clear();
         }
         let answer = state.responses.get(key).cloned();
         let given = answer.as_ref().map(|answer| answer.get().to_owned());
@@ -174,6 +181,14 @@ impl Rounds {
         self.lock().journal.entries.insert(key.to_owned(), entry);
     }
 
+    /// Ends the round with an error: what an effect gave is no longer what the handler expects of it.
+    pub(super) fn fail_with_lost_outcome(&self, key: &str) {
+        let error = RpcError::internal(format!(
+            "what `{key}` gave in an earlier round cannot be read any more"
+        ));
+        self.lock().failure.get_or_insert(error);
+    }
+
     /// Ends the round with an error: the client's answer does not fit the question.
     pub(super) fn fail_with_bad_answer(&self, key: &str, reason: &str) {
         let error =
@@ -203,7 +218,7 @@ impl Rounds {
     }
 
     fn hand_over(&self, call: &Call, open: &[Open], journal: Journal) -> Run {
-        let purpose = self.purpose(call.caller.principal.as_deref());
+        let purpose = self.purpose(&call.server, call.caller.principal.as_deref());
         let reply = Reply::new(call);
         let bytes = to_json(&journal);
         if bytes.len() <= LARGEST_TRAVELLING {
@@ -229,11 +244,11 @@ impl Rounds {
         }))
     }
 
-    /// Binds sealed state to who asks, and for what.
-    fn purpose(&self, principal: Option<&Principal>) -> Vec<u8> {
+    /// Binds sealed state to who asks, whom, and for what.
+    fn purpose(&self, server: &Server, principal: Option<&Principal>) -> Vec<u8> {
         let mut hash = Sha256::new();
         let who = principal.map(|who| (&*who.issuer, &*who.subject, who.client.as_deref()));
-        hash.update(to_json(&who));
+        hash.update(to_json(&(server.name(), who)));
         hash.update([0]);
         hash.update(self.subject.method);
         hash.update([0]);
@@ -288,6 +303,11 @@ fn questions(open: &[Open]) -> Vec<u8> {
 
 /// JSON with its members sorted: a client may write the same arguments in another order.
 fn canonical(json: &str) -> Vec<u8> {
+    // A long number may be another one once it is read, so such arguments count byte for byte.
+    let digits = json.as_bytes().split(|byte| !byte.is_ascii_digit());
+    if digits.into_iter().any(|run| run.len() > 15) {
+        return json.as_bytes().to_vec();
+    }
     match serde_json::from_str::<Value>(json) {
         Ok(mut value) => {
             value.sort_all_objects();

@@ -23,12 +23,15 @@ use crate::{context::Call, input::AskError, outbox::Outbox};
 /// Running calls and open questions of one peer.
 #[derive(Default)]
 pub(crate) struct Live {
-    next_id: AtomicI64,
     questions: Mutex<HashMap<RequestId, Question>>,
     running: Mutex<HashMap<RequestId, Arc<Call>>>,
     answered: AtomicBool,
     hung_up: AtomicBool,
 }
+
+/// The id of the next request to any client. One for the whole process: a late answer never fits another question, even
+/// if the part of a session that lives here was dropped and made anew in between.
+static NEXT_ID: AtomicI64 = AtomicI64::new(1);
 
 struct Question {
     answer: oneshot::Sender<Result<String, RpcError>>,
@@ -49,11 +52,11 @@ impl Live {
     pub(crate) async fn ask(
         &self,
         outbox: &Outbox,
-        method: &str,
+        method: &'static str,
         params: &[u8],
         patience: Patience,
     ) -> Result<String, AskError> {
-        let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = RequestId::from(NEXT_ID.fetch_add(1, Ordering::Relaxed));
         let (answer, mut answered) = oneshot::channel();
         let begun = Instant::now();
         lock(&self.questions).insert(
@@ -72,9 +75,7 @@ impl Live {
         // After the question is in the table: whoever hangs up meanwhile either takes it out or is seen here.
         if self.hung_up.load(Ordering::SeqCst) {
             open.settled = true;
-            return Err(AskError::Gone {
-                method: method.into(),
-            });
+            return Err(AskError::Gone { method });
         }
         outbox.push(request(&open.id, method, params).into());
         loop {
@@ -87,15 +88,16 @@ impl Live {
                     open.settled = true;
                     return match answer {
                         Ok(Ok(result)) => Ok(result),
-                        Ok(Err(error)) => Err(AskError::Refused { method: method.into(), error: Box::new(error) }),
-                        Err(_) => Err(AskError::Gone { method: method.into() }),
+                        Ok(Err(error)) => Err(AskError::Refused { method, error: Box::new(error) }),
+                        Err(_) => Err(AskError::Gone { method }),
                     };
                 }
+                () = outbox.closed() => return Err(AskError::Gone { method }),
                 () = tokio::time::sleep_until(deadline) => {
                     let heard = lock(&self.questions).get(&open.id).map_or(begun, |question| question.last_heard);
                     let now = Instant::now();
                     if now >= begun + patience.total || now >= heard + patience.silent {
-                        return Err(AskError::TimedOut { method: method.into() });
+                        return Err(AskError::TimedOut { method });
                     }
                 }
             }

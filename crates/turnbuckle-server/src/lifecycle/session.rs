@@ -97,9 +97,12 @@ pub(crate) fn unremembered(
         Some((_, Ok(revision))) if revision <= Revision::LATEST_LEGACY => revision,
         Some((version, _)) => return Err(super::stateless::unsupported(version)),
     };
-    let mut record = SessionRecord::new(principal, revision, ClientProfile::default());
-    record.initialized = true;
-    Ok(record)
+    // Never initialized: nobody is there who could be asked anything.
+    Ok(SessionRecord::new(
+        principal,
+        revision,
+        ClientProfile::default(),
+    ))
 }
 
 /// What came of a request in a session.

@@ -4,7 +4,7 @@ use serde_json::json;
 use turnbuckle_protocol::{
     Revision, RpcError,
     codec::headers,
-    jsonrpc::{Request, code},
+    jsonrpc::{Excerpt, Request, code},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
     types::{DiscoverResult, LogLevel},
@@ -103,11 +103,12 @@ pub(crate) fn unsupported(version: &str) -> RpcError {
     RpcError::new(
         code::UNSUPPORTED_VERSION,
         format!(
-            "protocol version {version:?} is not supported; this server speaks {}",
+            "protocol version `{}` is not supported; this server speaks {}",
+            Excerpt(version),
             supported.join(", ")
         ),
     )
-    .with_data(json!({ "supported": supported, "requested": version }))
+    .with_data(json!({ "supported": supported, "requested": Excerpt(version).to_string() }))
 }
 
 fn missing(key: &str) -> Refusal {
@@ -123,10 +124,12 @@ fn same_version(mirror: &dyn Mirror, version: &str) -> Result<(), RpcError> {
     match mirror.header("mcp-protocol-version")? {
         Some(header) if header == version => Ok(()),
         Some(header) => Err(mismatch(format!(
-            "`MCP-Protocol-Version` says {header:?}, `_meta` says {version:?}"
+            "`MCP-Protocol-Version` says `{header}`, `_meta` says `{}`",
+            Excerpt(version)
         ))),
         None => Err(mismatch(format!(
-            "`MCP-Protocol-Version: {version}` is missing"
+            "`MCP-Protocol-Version: {}` is missing",
+            Excerpt(version)
         ))),
     }
 }
@@ -135,12 +138,12 @@ fn same_method(mirror: &dyn Mirror, request: &Request<'_>) -> Result<(), RpcErro
     match mirror.header("mcp-method")? {
         Some(header) if header == request.method => Ok(()),
         Some(header) => Err(mismatch(format!(
-            "`Mcp-Method` says {header:?}, the body {:?}",
-            request.method
+            "`Mcp-Method` says `{header}`, the body `{}`",
+            Excerpt(&request.method)
         ))),
         None => Err(mismatch(format!(
             "`Mcp-Method: {}` is missing",
-            request.method
+            Excerpt(&request.method)
         ))),
     }
 }
@@ -168,7 +171,9 @@ fn same_name(
         Ok(())
     } else {
         Err(mismatch(format!(
-            "`Mcp-Name` says {decoded:?}, `params.{member}` {name:?}"
+            "`Mcp-Name` says `{}`, `params.{member}` `{}`",
+            Excerpt(&decoded),
+            Excerpt(&name)
         )))
     }
 }
@@ -194,5 +199,5 @@ pub(crate) fn mismatch(message: String) -> RpcError {
 fn log_level(level: &str) -> Result<LogLevel, RpcError> {
     level
         .parse()
-        .map_err(|_| RpcError::invalid_params(format!("{level:?} is no log level")))
+        .map_err(|_| RpcError::invalid_params(format!("`{}` is no log level", Excerpt(level))))
 }

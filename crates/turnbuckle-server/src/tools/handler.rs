@@ -84,10 +84,11 @@ where
     T: IntoOutput,
     E: Into<ToolError>,
 {
+    let promised = T::output_schema().is_some();
     Arc::new(move |arguments: &str, cx: Context| {
         let run = start(arguments::read(arguments)?, cx);
         let future: BoxFuture<_> =
-            Box::pin(async move { run.await.map_err(Into::into)?.into_output() });
+            Box::pin(async move { run.await.map_err(Into::into)?.into_output(promised) });
         Ok(future)
     })
 }
@@ -110,12 +111,24 @@ where
     T: IntoOutput,
     E: Into<ToolError>,
 {
-    match tokio::task::spawn_blocking(move || work().map_err(Into::into)).await {
+    let mut running = AbortOnDrop(tokio::task::spawn_blocking(move || {
+        work().map_err(Into::into)
+    }));
+    match (&mut running.0).await {
         Ok(outcome) => outcome,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(error) => Err(ToolError::internal(error)),
         },
+    }
+}
+
+/// Takes work that has not begun out of the queue when nobody waits for it any more.
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -102,8 +102,8 @@ pub trait IntoOutput: Send + 'static {
     /// The schema that the tool's listing shows, if it promises structured output.
     fn output_schema() -> Option<Map<String, Value>>;
 
-    /// Makes the result of it.
-    fn into_output(self) -> Result<Output, ToolError>;
+    /// Makes the result of it; `promised` says whether the listing has an output schema.
+    fn into_output(self, promised: bool) -> Result<Output, ToolError>;
 }
 
 impl IntoOutput for Output {
@@ -111,7 +111,7 @@ impl IntoOutput for Output {
         None
     }
 
-    fn into_output(self) -> Result<Output, ToolError> {
+    fn into_output(self, _promised: bool) -> Result<Output, ToolError> {
         Ok(self)
     }
 }
@@ -127,14 +127,15 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for T {
         (!plain).then_some(schema)
     }
 
-    fn into_output(self) -> Result<Output, ToolError> {
+    fn into_output(self, promised: bool) -> Result<Output, ToolError> {
         let mut value = Some(self);
         if let Some(text) = (&mut value as &mut dyn Any).downcast_mut::<Option<String>>() {
             return Ok(Output::text(text.take().unwrap_or_default()));
         }
+        // Whoever promises structured output has to give it, also where this value happens to be a text or nothing.
         match serde_json::to_value(&value)? {
-            Value::Null => Ok(Output::empty()),
-            Value::String(text) => Ok(Output::text(text)),
+            Value::Null if !promised => Ok(Output::empty()),
+            Value::String(text) if !promised => Ok(Output::text(text)),
             value => Ok(Output::structured(value)),
         }
     }
