@@ -1,4 +1,8 @@
 //! Questions where it would be easy to go wrong.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "so that a test says `json!` where it is needed"
+)]
 
 use std::{
     sync::{
