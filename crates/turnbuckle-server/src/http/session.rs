@@ -235,7 +235,7 @@ fn refuse_malformed(
         return response;
     }
     match &malformed.id {
-        None if known.rules().null_ids => refusal::error_with_null_id(&malformed.error),
+        None => refusal::without_id(known.rules(), &malformed.error),
         id => refusal::error(StatusCode::BAD_REQUEST, id.as_ref(), &malformed.error),
     }
 }
