@@ -1,6 +1,12 @@
 //! Several messages in one array.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::json;
 use turnbuckle_ledger::req;
@@ -156,4 +162,40 @@ async fn a_broken_answer_in_a_batch_ends_its_question_and_is_not_answered() {
     assert_eq!(answer["result"]["isError"], true);
     let without_session = Caller::of(Http::new(server()).sessions(Sessions::Off));
     assert_eq!(without_session.post(&broken).await.status(), 202);
+}
+
+#[tokio::test]
+async fn a_call_that_says_much_does_not_hold_up_the_others() {
+    let heard = Arc::new(AtomicBool::new(false));
+    let (says, hears) = (heard.clone(), heard);
+    let chatty = Tool::new("chatty", move |_: Empty, cx: Context| {
+        let heard = hears.clone();
+        async move {
+            let mut step = 0;
+            while !heard.load(Ordering::SeqCst) && step < 100_000 {
+                step += 1;
+                cx.progress(step, 100_000).await;
+            }
+            Ok::<_, ToolError>(step.to_string())
+        }
+    });
+    let interrupt = Tool::new("interrupt", move |_: Empty| {
+        let heard = says.clone();
+        async move {
+            tokio::task::yield_now().await;
+            heard.store(true, Ordering::SeqCst);
+            Ok::<_, ToolError>("done".to_owned())
+        }
+    });
+    let caller = Caller::new(server().tool(chatty).tool(interrupt))
+        .in_session("2025-03-26")
+        .await;
+    let batch = json!([
+        tool(1, "chatty", &json!({})),
+        tool(2, "interrupt", &json!({}))
+    ]);
+
+    let messages = caller.post(&batch).await.stream().messages().await;
+
+    assert!(messages.len() < 1_000, "{} messages", messages.len());
 }
