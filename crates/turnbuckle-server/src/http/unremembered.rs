@@ -16,7 +16,7 @@ use super::{
     batch,
     body::Body,
     endpoint::{Endpoint, Head, Permit},
-    refusal, stateless,
+    mirror, refusal, stateless,
     work::{Next, Work},
 };
 use crate::{
@@ -36,7 +36,9 @@ pub(super) async fn post(
     permit: Permit,
 ) -> Response<Body> {
     let principal = head.principal().as_deref().cloned();
-    let record = match session::unremembered(head.version(), principal) {
+    let record = mirror::check_one_version(&head.headers)
+        .and_then(|()| session::unremembered(head.version(), principal));
+    let record = match record {
         Ok(record) => record,
         Err(error) => return refusal::error(StatusCode::BAD_REQUEST, None, &error),
     };
