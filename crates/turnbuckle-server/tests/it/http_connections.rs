@@ -505,6 +505,38 @@ async fn a_shutdown_of_one_listener_leaves_the_server_to_the_others() {
 }
 
 #[tokio::test]
+async fn durations_may_be_as_long_as_there_are() {
+    let endless = Http::new(server())
+        .header_timeout(Duration::MAX)
+        .body_timeout(Duration::MAX)
+        .shutdown_timeout(Duration::MAX)
+        .stream_heartbeat(Duration::MAX)
+        .stream_after(Duration::MAX);
+    let mut listening = listen(endless);
+    let mut stream = listening.connect().await;
+
+    write(&mut stream, &call("progress", &json!({ "steps": 2 }))).await;
+    read_until(&mut stream, "done").await;
+    write(&mut stream, &post("", &initialize("2025-11-25"))).await;
+    let text = read_until(&mut stream, "serverInfo").await;
+    let session = text.split("mcp-session-id: ").nth(1).unwrap();
+    let in_session = format!(
+        "mcp-session-id: {}\r\n",
+        session.split('\r').next().unwrap()
+    );
+    let slow = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "_meta": { "progressToken": 1 }, "name": "progress", "arguments": { "steps": 2 } },
+    });
+    write(&mut stream, &post(&in_session, &slow)).await;
+    read_until(&mut stream, "done").await;
+
+    drop(stream);
+    listening.stop.take().unwrap().send(()).unwrap();
+    listening.ended.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_shutdown_does_not_wait_for_ever() {
     let (server, running) = hanging();
     let mut listening = listen(Http::new(server).shutdown_timeout(Duration::from_millis(100)));
