@@ -56,7 +56,10 @@ use http1 as connection;
 #[cfg(feature = "http2")]
 use http2 as connection;
 
-/// Serves on a listener with the default options, until it fails.
+/// Serves on a listener with the default options, for as long as the future is polled.
+///
+/// It does not return: connections that cannot be accepted are logged, and the next one is waited for. To end in
+/// order, use [`Http::serve_until`].
 ///
 /// ```no_run
 /// # async fn run() -> std::io::Result<()> {
@@ -87,12 +90,16 @@ pub struct Http {
 
 /// Whether clients of revisions with a handshake get a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Sessions {
     /// They do: the server remembers them, can ask them, and lets them resume a broken stream.
     On,
     /// They do not: every request is judged by its version header alone, and nothing is remembered.
     Off,
 }
+
+/// As good as for ever, and no clock overflows.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// What is fixed once the server runs.
 #[derive(Clone, Debug)]
@@ -153,6 +160,8 @@ impl Http {
     }
 
     /// Sets the path that answers `ok` to load balancers; `/health` unless set.
+    ///
+    /// It answers whatever `Host` says, since probes often name an address: there is nothing to learn there.
     #[must_use]
     pub fn health_path(mut self, path: impl Into<String>) -> Self {
         self.options.health_path = path.into();
@@ -238,39 +247,39 @@ impl Http {
     /// Sets how long a connection may take until it has sent the next head; a minute unless set.
     #[must_use]
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
-        self.options.header_timeout = timeout;
+        self.options.header_timeout = timeout.min(LONGEST);
         self
     }
 
     /// Sets how long a body may take; 30 seconds unless set.
     #[must_use]
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
-        self.options.body_timeout = timeout;
+        self.options.body_timeout = timeout.min(LONGEST);
         self
     }
 
     /// Sets how long running requests may go on after a shutdown began; 10 seconds unless set.
     #[must_use]
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.options.shutdown_timeout = timeout;
+        self.options.shutdown_timeout = timeout.min(LONGEST);
         self
     }
 
     /// Sets how often a silent stream shows that it lives; 15 seconds unless set.
     #[must_use]
     pub fn stream_heartbeat(mut self, period: Duration) -> Self {
-        self.options.stream_heartbeat = period;
+        self.options.stream_heartbeat = period.min(LONGEST);
         self
     }
 
     /// Sets after how long an answer that is not ready becomes a stream; 10 seconds unless set.
     #[must_use]
     pub fn stream_after(mut self, wait: Duration) -> Self {
-        self.options.stream_after = wait;
+        self.options.stream_after = wait.min(LONGEST);
         self
     }
 
-    /// Serves on a listener until it fails.
+    /// Serves on a listener for as long as the future is polled; see [`serve`].
     pub async fn serve(self, listener: impl Listener) -> io::Result<()> {
         self.serve_until(listener, std::future::pending()).await
     }
@@ -278,7 +287,7 @@ impl Http {
     /// Serves on a listener until `shutdown` resolves, then lets running requests finish.
     ///
     /// No connection is accepted from then on, and subscriptions end with their result. What still runs after the
-    /// shutdown timeout is dropped.
+    /// shutdown timeout is dropped. Whatever else serves the same server goes on.
     pub async fn serve_until(
         self,
         listener: impl Listener,

@@ -135,6 +135,14 @@ impl Lines {
     }
 }
 
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What both byte streams and stdio let their users choose.
 pub(crate) struct Options {
     pub(crate) line_limit: usize,

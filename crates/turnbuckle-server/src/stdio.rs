@@ -143,6 +143,14 @@ impl Stdio {
     }
 }
 
+impl std::fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stdio")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Does blocking work in a thread of its own, which nobody waits for at the end of the process.
 fn in_thread(
     name: &str,

@@ -4,7 +4,8 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use ::http::{Response, StatusCode};
 use turnbuckle_protocol::{
-    jsonrpc::{Malformed, Message, Request},
+    RpcError,
+    jsonrpc::{self, Malformed, Message, Request},
     meta::RequestMeta,
 };
 
@@ -19,7 +20,10 @@ use super::{
     stateless::event_stream,
     work::{Next, Work},
 };
-use crate::{exchange::Answer, lifecycle};
+use crate::{
+    exchange::Answer,
+    lifecycle::{self, Rules},
+};
 
 /// Answers an array of messages of a session.
 pub(super) async fn post(
@@ -29,11 +33,8 @@ pub(super) async fn post(
     entries: Vec<Result<Message<'_>, Malformed>>,
     permit: Permit,
 ) -> Response<Body> {
-    if !known.rules().batches {
-        return refusal::plain(StatusCode::BAD_REQUEST, NO_BATCH);
-    }
-    if let Err(message) = check(&entries) {
-        return refusal::plain(StatusCode::BAD_REQUEST, message);
+    if let Err(refusal) = check(known.rules(), &entries) {
+        return refusal;
     }
     let present = known.enter(endpoint);
     let mut work = Work::batch();
@@ -49,7 +50,12 @@ pub(super) async fn post(
             Ok(Message::Complaint(error)) => {
                 tracing::debug!(%error, "the client could not read something");
             }
-            Err(malformed) => work.push_answer(refused(known, &malformed)),
+            Err(malformed) if malformed.is_answer() => {
+                if let Some(id) = &malformed.id {
+                    present.presence.live.spoil(id, malformed.error);
+                }
+            }
+            Err(malformed) => work.push_answer(refused(known.rules(), &malformed)),
         }
     }
     if work.is_empty() {
@@ -65,20 +71,17 @@ pub(super) async fn post(
     delivery::deliver(work, known.rules(), present, permit).await
 }
 
-/// Refuses what must not be in an array.
-fn check(entries: &[Result<Message<'_>, Malformed>]) -> Result<(), &'static str> {
-    for entry in entries {
-        let Ok(Message::Request(request)) = entry else {
-            continue;
-        };
-        if request.method == "initialize" {
-            return Err("`initialize` must not be part of a batch");
-        }
-        if lifecycle::meta(request).is_ok_and(|meta| meta.protocol_version.is_some()) {
-            return Err("a request that names its protocol version must not be part of a batch");
-        }
-    }
-    Ok(())
+/// Refuses an array as a whole, where there may be none or something in it must not be.
+pub(super) fn check(
+    rules: &Rules,
+    entries: &[Result<Message<'_>, Malformed>],
+) -> Result<(), Response<Body>> {
+    let checked = if rules.batches {
+        lifecycle::session::check_batch(entries)
+    } else {
+        Err(RpcError::invalid_request(NO_BATCH))
+    };
+    checked.map_err(|error| refusal::without_id(rules, &error))
 }
 
 async fn begin(
@@ -118,11 +121,12 @@ async fn is_ready(work: &mut Work) -> bool {
     }
 }
 
-fn refused(known: &Known, malformed: &Malformed) -> Answer {
+/// What an entry that is no message is answered.
+pub(super) fn refused(rules: &Rules, malformed: &Malformed) -> Answer {
     let error = &malformed.error;
-    if malformed.id.is_none() && known.rules().null_ids {
+    if malformed.id.is_none() && rules.null_ids {
         let mut body = Vec::new();
-        turnbuckle_protocol::jsonrpc::write_error_with_null_id(&mut body, error);
+        jsonrpc::write_error_with_null_id(&mut body, error);
         return Answer {
             body: body.into(),
             status: 400,

@@ -16,6 +16,7 @@ use ::http::{
     request::Parts,
 };
 use bytes::Bytes;
+use tokio::sync::watch;
 use turnbuckle_protocol::Principal;
 
 use super::{
@@ -35,6 +36,8 @@ pub(super) struct Endpoint {
     pub(super) sweeper: Sweeper,
     gate: Gate,
     in_flight: AtomicUsize,
+    /// Not the server's: others may serve it too.
+    closing: watch::Sender<bool>,
 }
 
 impl Endpoint {
@@ -44,9 +47,21 @@ impl Endpoint {
             presences: Presences::default(),
             sweeper: Sweeper::default(),
             in_flight: AtomicUsize::new(0),
+            closing: watch::Sender::new(false),
             server,
             options,
         }
+    }
+
+    /// Lets connections and streams come to their end.
+    pub(super) fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Resolves when connections and streams are to end.
+    pub(super) async fn closed(&self) {
+        // The sender that we hold keeps the channel open.
+        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
     }
 
     /// Answers a request.
@@ -58,6 +73,8 @@ impl Endpoint {
         let (parts, body) = request.into_parts();
         let origin = match self.gate.check(&parts) {
             Ok(origin) => origin,
+            // Probes name an address that the server need not know; what they get is the same for all.
+            Err(_) if self.is_health(&parts) => None,
             Err(refusal) => return refusal,
         };
         let mut response = self.route(parts, body, link).await;
@@ -94,7 +111,7 @@ impl Endpoint {
     }
 
     fn elsewhere(&self, parts: &Parts) -> Response<Body> {
-        if parts.uri.path() != self.options.health_path {
+        if !self.is_health(parts) {
             return refusal::empty(StatusCode::NOT_FOUND);
         }
         if parts.method != Method::GET && parts.method != Method::HEAD {
@@ -104,6 +121,11 @@ impl Endpoint {
         let text = HeaderValue::from_static("text/plain; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, text);
         response
+    }
+
+    fn is_health(&self, parts: &Parts) -> bool {
+        let path = parts.uri.path();
+        path == self.options.health_path && path != self.options.path
     }
 
     fn allowed(&self, head: &Head) -> Response<Body> {
@@ -157,6 +179,13 @@ impl Link {
         Self {
             peer,
             connected: Some(Arc::default()),
+        }
+    }
+
+    /// The connection ends: subscriptions on it end too, with their result.
+    pub(super) fn close(&self) {
+        if let Some(connected) = &self.connected {
+            connected.close();
         }
     }
 }

@@ -173,12 +173,12 @@ impl State {
 
 /// Moves changes into the log while somebody reads, or may come back to.
 async fn pump_changes(present: Present, mut changes: Subscription) {
-    let (server, presence) = (&present.endpoint.server, &present.presence);
+    let presence = &present.presence;
     loop {
         tokio::select! {
             biased;
             () = presence.closed() => break,
-            () = server.closed() => break,
+            () = present.endpoint.closed() => break,
             change = changes.next() => if !tell(&present, change).await {
                 break;
             },

@@ -12,17 +12,14 @@ use super::endpoint::{Endpoint, Link};
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// Answers what comes over a connection until it ends; `closing` lets it end after the request that is running.
-pub(super) async fn serve<I>(
-    io: I,
-    peer: Option<SocketAddr>,
-    endpoint: Arc<Endpoint>,
-    closing: impl Future<Output = ()>,
-) where
+/// Answers what comes over a connection until it ends, or until the endpoint closes and the request that is running is answered.
+pub(super) async fn serve<I>(io: I, peer: Option<SocketAddr>, endpoint: Arc<Endpoint>)
+where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let header_timeout = endpoint.options.header_timeout;
     let link = Link::new(peer);
+    let (served, own_link) = (endpoint.clone(), link.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (endpoint, link) = (endpoint.clone(), link.clone());
         async move { Ok::<_, Infallible>(endpoint.respond(request, link).await) }
@@ -37,7 +34,8 @@ pub(super) async fn serve<I>(
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = closing => {
+        () = served.closed() => {
+            own_link.close();
             connection.as_mut().graceful_shutdown();
             connection.await
         }

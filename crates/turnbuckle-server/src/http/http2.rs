@@ -30,19 +30,16 @@ const MAX_HEAD: usize = 64 * 1024;
 /// How often to see whether a silent connection still lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
-/// Answers what comes over a connection until it ends; `closing` lets it end after the requests that are running.
-pub(super) async fn serve<I>(
-    io: I,
-    peer: Option<SocketAddr>,
-    endpoint: Arc<Endpoint>,
-    closing: impl Future<Output = ()>,
-) where
+/// Answers what comes over a connection until it ends, or until the endpoint closes and the requests that are running are answered.
+pub(super) async fn serve<I>(io: I, peer: Option<SocketAddr>, endpoint: Arc<Endpoint>)
+where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let header_timeout = endpoint.options.header_timeout;
     let begun = Arc::new(AtomicBool::new(false));
     let begins = begun.clone();
     let link = Link::new(peer);
+    let (served, own_link) = (endpoint.clone(), link.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (endpoint, link) = (endpoint.clone(), link.clone());
         begins.store(true, Ordering::Relaxed);
@@ -68,7 +65,7 @@ pub(super) async fn serve<I>(
             std::future::pending::<()>().await;
         }
     });
-    let mut closing = pin!(closing);
+    let mut closing = pin!(served.closed());
     let mut is_closing = false;
     let ended = loop {
         tokio::select! {
@@ -77,6 +74,7 @@ pub(super) async fn serve<I>(
             () = silence.as_mut() => break Ok(()),
             () = closing.as_mut(), if !is_closing => {
                 is_closing = true;
+                own_link.close();
                 connection.as_mut().graceful_shutdown();
             }
         }

@@ -9,7 +9,7 @@ use turnbuckle_store::{SessionId, SessionRecord, StoreError};
 use super::{
     body::Body,
     endpoint::{Endpoint, Head},
-    mirror::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+    mirror::{self, MCP_SESSION_ID},
     presence::{Presences, Present},
     refusal,
 };
@@ -67,11 +67,7 @@ pub(super) async fn find(
 }
 
 fn check_version(record: &SessionRecord, head: &Head) -> Result<(), RpcError> {
-    if head.headers.get_all(MCP_PROTOCOL_VERSION).iter().count() > 1 {
-        return Err(RpcError::invalid_request(
-            "`MCP-Protocol-Version` is there more than once",
-        ));
-    }
+    mirror::check_one_version(&head.headers)?;
     session::check_version(record, head.version())
 }
 

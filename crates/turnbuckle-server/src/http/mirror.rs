@@ -5,7 +5,7 @@ use turnbuckle_protocol::RpcError;
 
 use crate::lifecycle::stateless::{Mirror, mismatch};
 
-pub(super) const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(super) const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -33,8 +33,22 @@ impl Mirror for HeaderMap {
     }
 }
 
-/// What the version header says; one that is not text says nothing that anyone supports.
+/// What the version header says; one that is not text, or two of them, say nothing that anyone supports.
 pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(MCP_PROTOCOL_VERSION)?;
-    Some(value.to_str().unwrap_or("?"))
+    let mut values = headers.get_all(MCP_PROTOCOL_VERSION).iter();
+    let value = values.next()?;
+    match (value.to_str(), values.next()) {
+        (Ok(version), None) => Some(version),
+        _ => Some("?"),
+    }
+}
+
+/// Refuses two version headers: whoever reads the other one would judge the request differently.
+pub(super) fn check_one_version(headers: &HeaderMap) -> Result<(), RpcError> {
+    match headers.get_all(MCP_PROTOCOL_VERSION).iter().nth(1) {
+        None => Ok(()),
+        Some(_) => Err(RpcError::invalid_request(
+            "`MCP-Protocol-Version` is there more than once",
+        )),
+    }
 }

@@ -78,9 +78,11 @@ fn judge(endpoint: &Endpoint, head: &Head, bytes: &Bytes) -> Verdict {
         }
         Ok(message) => message,
         Err(malformed) => {
+            // The id of an answer is ours: the client would take it for one of its own.
+            let id = malformed.id.as_ref().filter(|_| !malformed.is_answer());
             return Verdict::Done(refusal::error(
                 StatusCode::BAD_REQUEST,
-                malformed.id.as_ref(),
+                id,
                 &malformed.error,
             ));
         }

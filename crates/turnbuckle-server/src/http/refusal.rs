@@ -7,7 +7,7 @@ use ::http::{
 use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 
 use super::body::Body;
-use crate::exchange::Answer;
+use crate::{exchange::Answer, lifecycle::Rules};
 
 /// Refuses a request before anyone looked for its id.
 pub(super) fn plain(status: StatusCode, message: impl Into<String>) -> Response<Body> {
@@ -25,10 +25,13 @@ pub(super) fn error(
     json(status, body.into())
 }
 
-/// Refuses a message whose id could not be read, to a peer that wants to read `null` then.
-pub(super) fn error_with_null_id(error: &RpcError) -> Response<Body> {
+/// Refuses a message that has no id, or none that could be read: some revisions want to read `null` then.
+pub(super) fn without_id(rules: &Rules, problem: &RpcError) -> Response<Body> {
+    if !rules.null_ids {
+        return error(StatusCode::BAD_REQUEST, None, problem);
+    }
     let mut body = Vec::with_capacity(256);
-    jsonrpc::write_error_with_null_id(&mut body, error);
+    jsonrpc::write_error_with_null_id(&mut body, problem);
     json(StatusCode::BAD_REQUEST, body.into())
 }
 

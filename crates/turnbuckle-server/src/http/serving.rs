@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use tokio::{sync::watch, task::JoinSet, time::sleep};
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{Listener, connection, endpoint::Endpoint};
 
@@ -12,7 +12,6 @@ pub(super) async fn serve(
     mut listener: impl Listener,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let (closing, closed) = watch::channel(());
     let mut connections = JoinSet::new();
     let sweeping = tokio::spawn(endpoint.clone().sweep_regularly());
     let _sweeping = AbortOnDrop(sweeping.abort_handle());
@@ -22,10 +21,7 @@ pub(super) async fn serve(
         tokio::select! {
             accepted = listener.accept(), if has_room => match accepted {
                 Ok((io, peer)) => {
-                    let mut closed = closed.clone();
-                    // An error says that the sender is gone, which is also a reason to close.
-                    let closing = async move { drop(closed.changed().await) };
-                    connections.spawn(connection::serve(io, peer, endpoint.clone(), closing));
+                    connections.spawn(connection::serve(io, peer, endpoint.clone()));
                 }
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
@@ -39,8 +35,7 @@ pub(super) async fn serve(
         }
     }
     drop(listener);
-    endpoint.server.close();
-    drop(closing);
+    endpoint.close();
     let all_ended = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(endpoint.options.shutdown_timeout, all_ended)
         .await

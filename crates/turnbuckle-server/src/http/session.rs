@@ -17,7 +17,7 @@ use super::{
     delivery,
     endpoint::{Endpoint, Head, Permit},
     known::{self, Known},
-    mirror::MCP_SESSION_ID,
+    mirror::{self, MCP_SESSION_ID},
     presence::Present,
     refusal, stateless,
     work::Work,
@@ -48,6 +48,9 @@ async fn begin_session(
     head: &Head,
     request: &Request<'_>,
 ) -> Response<Body> {
+    if let Err(error) = mirror::check_one_version(&head.headers) {
+        return refusal::error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
+    }
     let (record, mut exchange) =
         match session::initialize(&endpoint.server, request, head.arrival()) {
             Ok(begun) => begun,
@@ -235,7 +238,7 @@ fn refuse_malformed(
         return response;
     }
     match &malformed.id {
-        None if known.rules().null_ids => refusal::error_with_null_id(&malformed.error),
+        None => refusal::without_id(known.rules(), &malformed.error),
         id => refusal::error(StatusCode::BAD_REQUEST, id.as_ref(), &malformed.error),
     }
 }

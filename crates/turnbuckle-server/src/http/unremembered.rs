@@ -13,10 +13,10 @@ use turnbuckle_protocol::{
 use turnbuckle_store::SessionRecord;
 
 use super::{
+    batch,
     body::Body,
     endpoint::{Endpoint, Head, Permit},
-    post::NO_BATCH,
-    refusal, stateless,
+    mirror, refusal, stateless,
     work::{Next, Work},
 };
 use crate::{
@@ -36,7 +36,9 @@ pub(super) async fn post(
     permit: Permit,
 ) -> Response<Body> {
     let principal = head.principal().as_deref().cloned();
-    let record = match session::unremembered(head.version(), principal) {
+    let record = mirror::check_one_version(&head.headers)
+        .and_then(|()| session::unremembered(head.version(), principal));
+    let record = match record {
         Ok(record) => record,
         Err(error) => return refusal::error(StatusCode::BAD_REQUEST, None, &error),
     };
@@ -49,10 +51,7 @@ pub(super) async fn post(
         }
         // Nothing runs that they could refer to.
         Ok(Incoming::One(_)) => refusal::empty(StatusCode::ACCEPTED),
-        Ok(Incoming::Batch(entries)) if session::rules(&record).batches => {
-            batch(endpoint, &record, &head, entries).await
-        }
-        Ok(Incoming::Batch(_)) => refusal::plain(StatusCode::BAD_REQUEST, NO_BATCH),
+        Ok(Incoming::Batch(entries)) => answer_batch(endpoint, &record, &head, entries).await,
         Err(malformed) => refusal::error(
             StatusCode::BAD_REQUEST,
             malformed.id.as_ref(),
@@ -77,20 +76,26 @@ fn begin(
 }
 
 /// Answers an array of messages as an array. What comes before the answers has no place in it.
-async fn batch(
+async fn answer_batch(
     endpoint: &Endpoint,
     record: &SessionRecord,
     head: &Head,
     entries: Vec<Result<Message<'_>, Malformed>>,
 ) -> Response<Body> {
+    let rules = session::rules(record);
+    if let Err(refusal) = batch::check(rules, &entries) {
+        return refusal;
+    }
     let live: Arc<Live> = Arc::default();
     let mut work = Work::batch();
     for entry in entries {
         let request = match entry {
             Ok(Message::Request(request)) => request,
             Ok(_) => continue,
+            // Nothing was asked that it could belong to.
+            Err(malformed) if malformed.is_answer() => continue,
             Err(malformed) => {
-                work.push_answer(Answer::error(malformed.id.as_ref(), &malformed.error, 400));
+                work.push_answer(batch::refused(rules, &malformed));
                 continue;
             }
         };

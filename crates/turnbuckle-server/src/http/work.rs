@@ -20,6 +20,8 @@ pub(super) struct Work {
     messages: VecDeque<Bytes>,
     answers: Vec<Answer>,
     batch: bool,
+    /// The call that is looked at first, so that one with much to say does not hold up the others.
+    turn: usize,
 }
 
 struct Call {
@@ -52,6 +54,7 @@ impl Work {
             messages: said.into_iter().collect(),
             answers: Vec::new(),
             batch: false,
+            turn: 0,
         }
     }
 
@@ -62,6 +65,7 @@ impl Work {
             messages: VecDeque::new(),
             answers: Vec::new(),
             batch: true,
+            turn: 0,
         }
     }
 
@@ -98,7 +102,9 @@ impl Work {
         if let Some(message) = self.messages.pop_front() {
             return Poll::Ready(Next::Message(message));
         }
-        for index in 0..self.calls.len() {
+        let count = self.calls.len();
+        for offset in 0..count {
+            let index = (self.turn + offset) % count;
             let exchange = &mut self.calls[index].exchange;
             if exchange.call.outbox.takes_hang_up() {
                 return Poll::Ready(Next::HangUp);
@@ -106,8 +112,12 @@ impl Work {
             let Poll::Ready(step) = exchange.poll_step(cx) else {
                 continue;
             };
+            self.turn = index;
             match step {
-                Step::Message(message) => return Poll::Ready(Next::Message(message)),
+                Step::Message(message) => {
+                    self.turn += 1;
+                    return Poll::Ready(Next::Message(message));
+                }
                 Step::Answer(answer) => {
                     self.answers.push(answer);
                     self.calls.swap_remove(index);

@@ -1,6 +1,6 @@
 //! What the requests of one connection share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 use turnbuckle_protocol::RpcError;
@@ -70,22 +70,29 @@ struct Known {
 
 impl LastClient {
     fn get_or_read(&self, said: Description<'_>) -> Result<Arc<ClientProfile>, RpcError> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*last
+        if let Some(known) = &*self.lock()
             && known.info.as_deref() == said.info
             && *known.capabilities == *said.capabilities
         {
             return Ok(known.client.clone());
         }
+        // Without the lock: requests that come side by side on one connection do not wait for each other's reading.
         let client = said.read()?;
         if said.info.map_or(0, str::len) + said.capabilities.len() <= REMEMBERED {
-            *last = Some(Known {
+            let known = Known {
                 info: said.info.map(Into::into),
                 capabilities: said.capabilities.into(),
                 client: client.clone(),
-            });
+            };
+            // What was known before is dropped after the lock is given back.
+            let _before = self.lock().replace(known);
         }
         Ok(client)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+        // A panic while the lock is held leaves a valid value behind.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

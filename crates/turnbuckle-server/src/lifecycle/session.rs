@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
-    jsonrpc::{Notification, Request},
+    jsonrpc::{Malformed, Message, Notification, Request},
     meta::RequestMeta,
     method::{Direction, Kind, Method},
     revision::Versioned,
@@ -188,6 +188,26 @@ fn own(
         }),
         _ => return None,
     })
+}
+
+/// Refuses a whole array for what must not be in one.
+pub(crate) fn check_batch(entries: &[Result<Message<'_>, Malformed>]) -> Result<(), RpcError> {
+    for entry in entries {
+        let Ok(Message::Request(request)) = entry else {
+            continue;
+        };
+        if request.method == "initialize" {
+            return Err(RpcError::invalid_request(
+                "`initialize` must not be part of a batch",
+            ));
+        }
+        if super::meta(request).is_ok_and(|meta| meta.protocol_version.is_some()) {
+            return Err(RpcError::invalid_request(
+                "a request that names its protocol version must not be part of a batch",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Takes a notification; returns what the session has to remember.

@@ -106,6 +106,9 @@ impl Connection {
                 "several messages in one array are not part of this revision: send one message per line",
             ));
         }
+        if let Err(error) = session::check_batch(&messages) {
+            return self.refuse(&error);
+        }
         let permit = self.batches.clone().try_acquire_owned().ok();
         let is_busy = permit.is_none();
         let batch = Batch::new(self.sink.clone(), messages.len(), permit);
@@ -114,12 +117,6 @@ impl Connection {
             match message {
                 Ok(Message::Request(request)) if is_busy => {
                     self.fail(&request.id, &busy("arrays"), outlet);
-                }
-                Ok(Message::Request(request)) if !may_be_in_batch(&request) => {
-                    let error = RpcError::invalid_request(
-                        "this request must be sent on its own, not in an array",
-                    );
-                    self.fail(&request.id, &error, outlet);
                 }
                 Ok(message) => self.take(message, outlet),
                 Err(malformed) => self.complain(malformed, outlet),
@@ -291,11 +288,6 @@ impl Connection {
             ..Arrival::default()
         }
     }
-}
-
-fn may_be_in_batch(request: &Request<'_>) -> bool {
-    request.method != "initialize"
-        && lifecycle::meta(request).is_ok_and(|meta| meta.protocol_version.is_none())
 }
 
 fn too_long(limit: usize) -> RpcError {

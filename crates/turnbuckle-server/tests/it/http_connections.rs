@@ -475,6 +475,68 @@ async fn a_shutdown_lets_requests_finish_and_ends_streams() {
 }
 
 #[tokio::test]
+async fn a_shutdown_of_one_listener_leaves_the_server_to_the_others() {
+    let server = server();
+    let mut first = listen(Http::new(server.clone()));
+    let second = listen(Http::new(server));
+    let message = modern(
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+    );
+    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\n";
+    let subscribe = post(headers, &message);
+    let (mut ends, mut stays) = (first.connect().await, second.connect().await);
+    for stream in [&mut ends, &mut stays] {
+        write(stream, &subscribe).await;
+        read_until(stream, "acknowledged").await;
+    }
+
+    first.stop.take().unwrap().send(()).unwrap();
+
+    assert!(read_to_end(&mut ends).await.contains(r#""result""#));
+    first.ended.await.unwrap().unwrap();
+    let more = timeout(Duration::from_millis(50), stays.read(&mut [0; 100])).await;
+    assert!(more.is_err(), "the other subscription goes on");
+    let mut late = second.connect().await;
+    write(&mut late, &subscribe).await;
+    read_until(&mut late, "acknowledged").await;
+    let more = timeout(Duration::from_millis(50), late.read(&mut [0; 100])).await;
+    assert!(more.is_err(), "a later subscription goes on");
+}
+
+#[tokio::test]
+async fn durations_may_be_as_long_as_there_are() {
+    let endless = Http::new(server())
+        .header_timeout(Duration::MAX)
+        .body_timeout(Duration::MAX)
+        .shutdown_timeout(Duration::MAX)
+        .stream_heartbeat(Duration::MAX)
+        .stream_after(Duration::MAX);
+    let mut listening = listen(endless);
+    let mut stream = listening.connect().await;
+
+    write(&mut stream, &call("progress", &json!({ "steps": 2 }))).await;
+    read_until(&mut stream, "done").await;
+    write(&mut stream, &post("", &initialize("2025-11-25"))).await;
+    let text = read_until(&mut stream, "serverInfo").await;
+    let session = text.split("mcp-session-id: ").nth(1).unwrap();
+    let in_session = format!(
+        "mcp-session-id: {}\r\n",
+        session.split('\r').next().unwrap()
+    );
+    let slow = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "_meta": { "progressToken": 1 }, "name": "progress", "arguments": { "steps": 2 } },
+    });
+    write(&mut stream, &post(&in_session, &slow)).await;
+    read_until(&mut stream, "done").await;
+
+    drop(stream);
+    listening.stop.take().unwrap().send(()).unwrap();
+    listening.ended.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_shutdown_does_not_wait_for_ever() {
     let (server, running) = hanging();
     let mut listening = listen(Http::new(server).shutdown_timeout(Duration::from_millis(100)));

@@ -109,7 +109,6 @@ async fn a_foreign_host_is_refused_at_every_door() {
         (Method::GET, "/mcp"),
         (Method::DELETE, "/mcp"),
         (Method::OPTIONS, "/mcp"),
-        (Method::GET, "/health"),
         (Method::GET, "/.well-known/oauth-protected-resource"),
     ] {
         let head = Builder::new()
@@ -359,4 +358,21 @@ async fn without_sessions_there_is_no_stream_to_open() {
 
     assert_eq!(answered.status(), 405);
     assert_eq!(answered.header("allow"), Some("POST"));
+}
+
+#[tokio::test]
+async fn load_balancers_need_not_know_the_name_of_the_server() {
+    let health = |path| {
+        Builder::new()
+            .uri(path)
+            .header("host", "10.0.0.7:8080")
+            .header("origin", "http://evil.example")
+    };
+
+    let answered = Caller::new(server()).send(health("/health"), "").await;
+    assert_eq!(answered.status(), 200);
+    assert_eq!(answered.header("access-control-allow-origin"), None);
+    let on_the_endpoint = Caller::of(Http::new(server()).health_path("/mcp"));
+    let answered = on_the_endpoint.send(health("/mcp"), "").await;
+    assert_eq!(answered.status(), 403);
 }

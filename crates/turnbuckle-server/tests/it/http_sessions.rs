@@ -313,3 +313,26 @@ async fn fifty_clients_with_the_same_ids_get_only_their_own() {
 
     assert_eq!(calls.join_all().await.len(), 500);
 }
+
+#[tokio::test]
+async fn two_version_headers_are_refused_everywhere() {
+    for sessions in [Sessions::On, Sessions::Off] {
+        let mut caller = Caller::of(Http::new(server()).sessions(sessions));
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        for in_session in [false, true] {
+            if in_session && sessions == Sessions::On {
+                caller = caller.in_session("2025-11-25").await;
+            }
+            caller.version = Some("2025-11-25".to_owned());
+            for message in [&ping, &initialize("2025-11-25")] {
+                for second in ["2025-11-25", "2025-06-18", "2026-07-28"] {
+                    let twice = caller
+                        .request(http::Method::POST)
+                        .header("mcp-protocol-version", second);
+                    let answered = caller.send(twice, message.to_string()).await;
+                    assert_eq!(answered.status(), 400, "{sessions:?} {second} {message}");
+                }
+            }
+        }
+    }
+}

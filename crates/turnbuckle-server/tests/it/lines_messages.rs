@@ -170,18 +170,19 @@ async fn a_cancelled_request_leaves_its_array() {
 #[tokio::test(start_paused = true)]
 async fn initialize_and_requests_of_their_own_era_do_not_belong_into_an_array() {
     let mut peer = Peer::initialized(server().0, "2025-03-26", json!({})).await;
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
 
-    peer.send(json!([
-        { "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize("2025-11-25", json!({})) },
-        { "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": modern(json!({})) },
-        { "jsonrpc": "2.0", "id": 3, "method": "ping" },
-    ]))
-    .await;
+    for stranger in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize("2025-11-25", json!({})) }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": modern(json!({})) }),
+    ] {
+        peer.send(json!([ping, stranger])).await;
 
-    let answers = peer.next().await;
-    assert_eq!(answers[0]["error"]["code"], -32600);
-    assert_eq!(answers[1]["error"]["code"], -32600);
-    assert_eq!(answers[2]["result"], json!({}));
+        let refused = peer.next().await;
+        assert_eq!(refused["error"]["code"], -32600, "{refused}");
+        assert_eq!(refused.get("id"), Some(&json!(null)));
+    }
+    peer.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
