@@ -41,7 +41,7 @@ impl Validator {
                 ValidationErrorKind::Referencing(error) => {
                     format!("a schema must be complete, for none is ever fetched: {error}")
                 }
-                _ => format!("at `{}`: {}", error.schema_path(), error.masked()),
+                _ => format!("at `{}`: {}", error.instance_path(), error.masked()),
             })?;
         Ok(Some(Self {
             compiled: Arc::new(Compiled { schema, effort }),

@@ -91,8 +91,8 @@ fn keyword_asks_more(keywords: &Map<String, Value>, keyword: &str, value: &Value
         }
         "items" | "additionalProperties" => asks_more(value),
         "anyOf" => !is_optional(value) || items(value).iter().any(asks_more),
-        "minimum" => width(keywords).is_none_or(|(least, _)| value.as_i64() != least),
-        "maximum" => width(keywords).is_none_or(|(_, most)| value.as_i64() != most),
+        "minimum" => width(keywords).is_none_or(|(least, _)| !is_bound(value, least)),
+        "maximum" => width(keywords).is_none_or(|(_, most)| !is_bound(value, most)),
         "format" => width(keywords).is_none(),
         _ => ASSERTIONS.contains(&keyword),
     }
@@ -103,6 +103,10 @@ fn width(keywords: &Map<String, Value>) -> Option<(Option<i64>, Option<i64>)> {
     let format = keywords.get("format")?.as_str()?;
     let (_, least, most) = WIDTHS.iter().find(|(name, ..)| *name == format)?;
     Some((*least, *most))
+}
+
+fn is_bound(limit: &Value, bound: Option<i64>) -> bool {
+    bound.is_some() && limit.as_i64() == bound
 }
 
 /// Whether alternatives are those of an `Option`: something or null.

@@ -50,7 +50,8 @@ impl Explanation<'_> {
             .iter()
             .map(|mistakes| mistakes.iter().find_map(|it| other_type(error, it)))
             .collect();
-        if let Some(types) = types {
+        if let Some(mut types) = types {
+            types.dedup();
             let (found, expected) = (found(error.instance()), either(&types));
             return format!("{place}: invalid type: {found}, expected {expected}");
         }
@@ -145,6 +146,9 @@ fn mistake(error: &ValidationError<'_>) -> String {
         }),
         Kind::OneOfMultipleValid { .. } => "a fit of one alternative only".to_owned(),
         Kind::Not { .. } => "something that `not` does not rule out".to_owned(),
+        Kind::FalseSchema if is_of(error, "additionalProperties") => {
+            return "expected no fields".to_owned();
+        }
         Kind::FalseSchema => "nothing here".to_owned(),
         _ => return short(&error.masked().to_string(), QUOTED).into_owned(),
     };
@@ -153,6 +157,10 @@ fn mistake(error: &ValidationError<'_>) -> String {
         found(error.instance()),
         short(&expected, 2 * QUOTED)
     )
+}
+
+fn is_of(error: &ValidationError<'_>, keyword: &str) -> bool {
+    error.schema_path().as_str().rsplit('/').next() == Some(keyword)
 }
 
 fn unknown(names: &[String]) -> String {

@@ -140,11 +140,6 @@ fn every_keyword_says_what_it_expects() {
             "invalid value: array of 1 item, expected items as `contains` wants them",
         ),
         (
-            json!({ "prefixItems": [true], "items": false }),
-            json!([1, 2]),
-            "invalid value: array of 2 items, expected at most 1 item",
-        ),
-        (
             json!({ "minProperties": 1 }),
             json!({}),
             "invalid value: object, expected at least 1 member",
@@ -163,7 +158,7 @@ fn every_keyword_says_what_it_expects() {
         (
             json!({ "additionalProperties": false }),
             json!({ "b": 1 }),
-            "unknown field `b`",
+            "expected no fields",
         ),
         (
             json!({ "unevaluatedProperties": false }),
@@ -218,6 +213,11 @@ fn other_places_have_their_own_paths() {
         mistake(names, json!({ "x1": 1 })),
         "invalid arguments: `arguments.a.x1`: invalid type: number `1`, expected string"
     );
+    let two = json!({ "prefixItems": [true], "items": false });
+    assert_eq!(
+        mistake(two, json!([1, 2])),
+        "invalid arguments: `arguments.a[1]`: invalid value: number `2`, expected nothing here"
+    );
     let nothing = json!({ "properties": { "b": false } });
     assert_eq!(
         mistake(nothing, json!({ "b": [] })),
@@ -243,7 +243,7 @@ fn of_several_alternatives_the_nearest_is_explained() {
     );
     assert_eq!(
         mistake(shape, json!(7)),
-        "invalid type: number `7`, expected object, object or null"
+        "invalid type: number `7`, expected object or null"
     );
 }
 
@@ -255,7 +255,7 @@ fn an_explanation_stays_short() {
 
     let many = json!({ "additionalProperties": { "type": "string" } });
     let numbers: Map<_, _> = (0..1000)
-        .map(|number| (format!("{long}{number}"), json!(1)))
+        .map(|number| (format!("{number}{}", &long[..1000]), json!(1)))
         .collect();
     let error = mistake(many, numbers.into());
     assert!(error.len() < 1200, "{error}");

@@ -28,3 +28,7 @@ mod lines_rounds;
 mod lines_running;
 mod older_peers;
 mod stdio_process;
+#[cfg(feature = "validation")]
+mod tools_checked;
+#[cfg(not(feature = "validation"))]
+mod tools_unchecked;
