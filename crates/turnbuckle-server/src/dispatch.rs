@@ -1,6 +1,6 @@
 //! From a method name to the code that answers it.
 
-use std::sync::Arc;
+use std::{error::Error, sync::Arc};
 
 use turnbuckle_protocol::{
     RpcError,
@@ -386,19 +386,17 @@ fn tool_result(cx: &Context, tool: &Tool, returned: Result<Output, ToolError>) -
     let name = &tool.definition.name;
     let rules = cx.call.caller.rules;
     let mut result = match returned.map_err(|error| error.kind) {
-        Ok(output) => output.result,
+        Ok(output) => match tool.broken_promise(&output.result, &cx.call.server) {
+            None => output.result,
+            Some(mistake) => failed(name, &*Box::<dyn Error>::from(mistake)),
+        },
         Err(ToolErrorKind::ForModel { message, cause }) => {
             if let Some(cause) = cause {
                 tracing::warn!(tool = name, %cause, "{message}");
             }
             CallToolResult::error(message)
         }
-        Err(ToolErrorKind::Internal(error)) => {
-            let id = incident::report(name, &*error);
-            CallToolResult::error(format!(
-                "`{name}` failed; the server's log has the reason under incident {id}"
-            ))
-        }
+        Err(ToolErrorKind::Internal(error)) => failed(name, &*error),
         Err(ToolErrorKind::Undeclared(needed, message)) if rules.undeclared_is_error => {
             return Err(input::undeclared(rules, &needed, &message));
         }
@@ -406,6 +404,14 @@ fn tool_result(cx: &Context, tool: &Tool, returned: Result<Output, ToolError>) -
         Err(ToolErrorKind::Protocol(error)) => return Err(error),
     };
     Ok(Reply::new(&cx.call).with_meta(&mut result, |result| &mut result.meta, None))
+}
+
+/// The result of a tool that failed for reasons that are not the model's business.
+fn failed(name: &str, error: &(dyn Error + 'static)) -> CallToolResult {
+    let id = incident::report(name, error);
+    CallToolResult::error(format!(
+        "`{name}` failed; the server's log has the reason under incident {id}"
+    ))
 }
 
 /// Runs the synchronous beginning of a handler; a panic there is an internal error like any other.

@@ -25,6 +25,13 @@ pub mod stdio;
 mod subscriptions;
 pub mod testing;
 mod tools;
+#[cfg(not(feature = "validation"))]
+mod unvalidated;
+#[cfg(feature = "validation")]
+mod validate;
+
+#[cfg(not(feature = "validation"))]
+use unvalidated as validate;
 
 pub use completion::{Completing, IntoCompleter};
 pub use context::Context;

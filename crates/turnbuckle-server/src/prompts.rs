@@ -229,7 +229,7 @@ shape!([] Nothing, arguments::Any, (), |_args, _cx| ());
 
 /// The arguments of a prompt as the fields of their type describe them.
 fn described<A: JsonSchema>() -> Vec<PromptArgument> {
-    let schema = schema::of_input::<A>();
+    let schema = schema::of_input::<A>().listed;
     let required = schema
         .get("required")
         .and_then(Value::as_array)

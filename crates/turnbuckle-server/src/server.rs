@@ -55,6 +55,7 @@ struct Settings {
     patience: Patience,
     state_lifetime: Duration,
     lenient: bool,
+    validate_output: bool,
 }
 
 impl Server {
@@ -71,6 +72,7 @@ impl Server {
             },
             state_lifetime: Duration::from_secs(3600),
             lenient: false,
+            validate_output: false,
         };
         Self {
             shared: Arc::new(Shared {
@@ -217,6 +219,15 @@ impl Server {
         self.set(|settings| settings.lenient = lenient)
     }
 
+    /// Checks the structured output of every tool against its output schema, and reports a mismatch as a failure of the
+    /// tool: it is logged under an incident, and the model gets the incident. By default only debug builds look.
+    ///
+    /// Takes effect with the feature `validation`.
+    #[must_use]
+    pub fn validate_output(self, validate: bool) -> Self {
+        self.set(|settings| settings.validate_output = validate)
+    }
+
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         let shared = self.shared_mut();
         change(&mut shared.settings);
@@ -307,6 +318,10 @@ impl Server {
 
     pub(crate) fn is_lenient(&self) -> bool {
         self.shared.settings.lenient
+    }
+
+    pub(crate) fn validates_output(&self) -> bool {
+        self.shared.settings.validate_output
     }
 
     /// The `_meta` of every modern result, as bytes.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{
     codec::headers::{self, PARAM_PREFIX},
-    types::{Icon, Tool as Definition, ToolAnnotations},
+    types::{CallToolResult, Icon, Tool as Definition, ToolAnnotations},
 };
 
 pub use error::ToolError;
@@ -21,7 +21,14 @@ pub use output::{IntoOutput, Output};
 
 pub(crate) use handler::Invoke;
 
-use crate::{catalog::Listed, context::Context, lifecycle::Rules, schema};
+use crate::{
+    Server,
+    catalog::Listed,
+    context::Context,
+    lifecycle::Rules,
+    schema::{self, InputSchema},
+    validate::Validator,
+};
 
 /// A function that a model may call, with what the model is told about it.
 ///
@@ -48,6 +55,8 @@ pub struct Tool {
     pub(crate) invoke: Arc<dyn Invoke>,
     pub(crate) param_headers: Vec<MirroredParam>,
     pub(crate) fingerprint: [u8; 16],
+    /// Checks structured output against the schema that is declared for it.
+    promise: Option<Validator>,
 }
 
 impl Tool {
@@ -57,10 +66,17 @@ impl Tool {
     /// output schema come from its types. A string becomes text; anything else that has a schema becomes structured
     /// output and its text form; [`Output`] is for content blocks.
     ///
+    /// Arguments that do not fit give the model a result that names the place and what was expected there. What types
+    /// cannot say (`#[schemars(range(..), length(..), regex(..))]` and the like) is listed; the feature `validation`
+    /// enforces it too.
+    ///
     /// # Panics
     ///
     /// If the name is empty or longer than 128 characters, has a character other than letters, digits, `_`, `-` and
     /// `.`, or if the arguments are not described by an object schema: mistakes that the first start shows.
+    ///
+    /// With the feature `validation` also if a schema is none, refers to something outside itself, or has a pattern that
+    /// cannot be matched in linear time (one with look-around or back-references).
     pub fn new<M>(name: impl Into<String>, handler: impl ToolHandler<M>) -> Self {
         let input = handler.input_schema();
         let output = handler.output_schema();
@@ -83,7 +99,9 @@ impl Tool {
 
     /// Makes a tool with a JSON Schema of your own; the arguments arrive as you declare them, often as a JSON object.
     ///
-    /// The schema is listed as it is given.
+    /// The schema is listed as it is given. With the feature `validation` it is enforced: the handler sees only arguments
+    /// that fit (JSON Schema 2020-12 unless `$schema` says otherwise; formats are asserted; nothing is ever fetched).
+    /// **Without that feature nothing checks arguments against it**, except reading them into `A`.
     ///
     /// # Panics
     ///
@@ -101,7 +119,7 @@ impl Tool {
         };
         Self::assemble(
             name.into(),
-            input,
+            InputSchema::by_hand(input),
             T::output_schema(),
             handler::raw(handler),
         )
@@ -109,28 +127,44 @@ impl Tool {
 
     fn assemble(
         name: String,
-        mut input: Map<String, Value>,
+        input: InputSchema,
         output: Option<Map<String, Value>>,
-        invoke: Arc<dyn Invoke>,
+        mut invoke: Arc<dyn Invoke>,
     ) -> Self {
+        let InputSchema {
+            listed: mut input,
+            asks_more,
+        } = input;
         assert!(
             is_name(&name),
             "`{name}` is no tool name: 1 to 128 letters, digits, `_`, `-` or `.`"
         );
         schema::require_object(&mut input, &name);
+        if asks_more && let Some(validator) = compile("input", &name, &input) {
+            invoke = handler::checked(validator, invoke);
+        }
         let marks = headers::marks(&Value::Object(input.clone())).unwrap_or_else(|error| {
             panic!("the input schema of `{name}` marks a header wrongly: {error}")
         });
         let param_headers = marks.into_iter().map(MirroredParam::from).collect();
         let fingerprint = fingerprint(&name, &input);
-        let mut definition = Definition::new(name, input);
-        definition.output_schema = output;
-        Self {
-            definition,
+        let tool = Self {
+            definition: Definition::new(name, input),
             invoke,
             param_headers,
             fingerprint,
+            promise: None,
+        };
+        match output {
+            Some(schema) => tool.promise(schema),
+            None => tool,
         }
+    }
+
+    fn promise(mut self, schema: Map<String, Value>) -> Self {
+        self.promise = compile("output", self.name(), &schema);
+        self.definition.output_schema = Some(schema);
+        self
     }
 
     /// Says what the tool does: the model reads this.
@@ -156,16 +190,17 @@ impl Tool {
 
     /// Declares an output schema of your own, for a handler that returns [`Output`].
     ///
+    /// [`Server::validate_output`](crate::Server::validate_output) says when results are checked against it.
+    ///
     /// # Panics
     ///
-    /// If it is not a JSON object.
+    /// If it is not a JSON object; with the feature `validation` also as [`Tool::new`] says of schemas.
     #[must_use]
-    pub fn output_schema(mut self, schema: Value) -> Self {
+    pub fn output_schema(self, schema: Value) -> Self {
         let Value::Object(schema) = schema else {
             panic!("an output schema is a JSON object")
         };
-        self.definition.output_schema = Some(schema);
-        self
+        self.promise(schema)
     }
 
     /// Hints that the tool changes nothing.
@@ -204,6 +239,28 @@ impl Tool {
         &self.definition.name
     }
 
+    /// Why a result is not what the output schema promises, if anyone wants to know.
+    pub(crate) fn broken_promise(
+        &self,
+        result: &CallToolResult,
+        server: &Server,
+    ) -> Option<String> {
+        let promise = self.promise.as_ref()?;
+        // A debug build is where the author of a tool finds out.
+        let wanted = cfg!(debug_assertions) || server.validates_output();
+        if !wanted || result.is_error == Some(true) {
+            return None;
+        }
+        match &result.structured_content {
+            Some(value) => promise.check_value("structuredContent", value).err(),
+            // A handler that returns an `Option` promises nothing or something, and returned nothing.
+            None => promise
+                .check_value("structuredContent", &Value::Null)
+                .err()
+                .map(|_| "`structuredContent` is missing".to_owned()),
+        }
+    }
+
     fn annotate(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
         change(self.definition.annotations.get_or_insert_default());
         self
@@ -225,6 +282,12 @@ impl From<headers::Mark> for MirroredParam {
             path: mark.path,
         }
     }
+}
+
+/// Compiles a schema that the author of a tool wrote, in types or by hand.
+fn compile(what: &str, tool: &str, schema: &Map<String, Value>) -> Option<Validator> {
+    Validator::new(schema)
+        .unwrap_or_else(|error| panic!("the {what} schema of `{tool}` cannot be enforced: {error}"))
 }
 
 fn is_name(name: &str) -> bool {

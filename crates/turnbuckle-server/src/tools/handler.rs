@@ -7,7 +7,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{IntoOutput, Output, ToolError};
-use crate::{arguments, context::Context, exchange::BoxFuture, schema};
+use crate::{
+    arguments,
+    context::Context,
+    exchange::BoxFuture,
+    schema::{self, InputSchema},
+    validate::Validator,
+};
 
 /// A tool's function behind one pointer: raw JSON in, a future of the output back.
 pub trait Invoke: Send + Sync {
@@ -40,7 +46,7 @@ where
 )]
 pub trait ToolHandler<M>: Sized {
     #[doc(hidden)]
-    fn input_schema(&self) -> Map<String, Value>;
+    fn input_schema(&self) -> InputSchema;
     #[doc(hidden)]
     fn output_schema(&self) -> Option<Map<String, Value>>;
     #[doc(hidden)]
@@ -55,7 +61,7 @@ pub trait ToolHandler<M>: Sized {
 )]
 pub trait BlockingHandler<M>: Sized {
     #[doc(hidden)]
-    fn input_schema(&self) -> Map<String, Value>;
+    fn input_schema(&self) -> InputSchema;
     #[doc(hidden)]
     fn output_schema(&self) -> Option<Map<String, Value>>;
     #[doc(hidden)]
@@ -105,6 +111,16 @@ where
     typed(handler)
 }
 
+/// Checks arguments against a schema before they are read.
+///
+/// A handler around the handler, so that a tool whose types say all pays nothing for it.
+pub(super) fn checked(validator: Validator, handler: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+    Arc::new(move |arguments: &str, cx: Context| {
+        validator.check(arguments)?;
+        handler.invoke(arguments, cx)
+    })
+}
+
 /// Runs a synchronous function on the pool of blocking threads.
 async fn block<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, ToolError>
 where
@@ -143,7 +159,7 @@ macro_rules! shape {
             T: IntoOutput,
             E: Into<ToolError>,
         {
-            fn input_schema(&self) -> Map<String, Value> {
+            fn input_schema(&self) -> InputSchema {
                 schema::of_input::<$read>()
             }
 
@@ -163,7 +179,7 @@ macro_rules! shape {
             T: IntoOutput,
             E: Into<ToolError> + 'static,
         {
-            fn input_schema(&self) -> Map<String, Value> {
+            fn input_schema(&self) -> InputSchema {
                 schema::of_input::<$read>()
             }
 

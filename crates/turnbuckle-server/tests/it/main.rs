@@ -30,3 +30,7 @@ mod lines_running;
 mod older_peers;
 mod small_print;
 mod stdio_process;
+#[cfg(feature = "validation")]
+mod tools_checked;
+#[cfg(not(feature = "validation"))]
+mod tools_unchecked;

@@ -1,0 +1,402 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "so that a test says `json!` where it is needed"
+)]
+
+use serde_json::json;
+
+use super::*;
+
+fn validator(schema: Value) -> Validator {
+    let Value::Object(schema) = schema else {
+        panic!("{schema} is no object")
+    };
+    Validator::new(&schema).unwrap().unwrap()
+}
+
+fn refusal(schema: Value) -> String {
+    let error = Validator::new(schema.as_object().unwrap()).err();
+    error.expect("the schema is refused")
+}
+
+/// What is wrong with a value of `arguments.a`.
+fn mistake(schema: Value, a: Value) -> String {
+    let validator = validator(json!({ "type": "object", "properties": { "a": schema } }));
+    let error = validator.check(&json!({ "a": a }).to_string()).unwrap_err();
+    let mistake = error.strip_prefix("invalid arguments: `arguments.a`: ");
+    mistake.unwrap_or(&error).to_owned()
+}
+
+#[test]
+fn what_fits_is_let_through() {
+    let validator =
+        validator(json!({ "properties": { "a": { "type": "integer", "minimum": 1 } } }));
+
+    assert_eq!(validator.check(r#"{"a":1}"#), Ok(()));
+    assert_eq!(validator.check("{}"), Ok(()));
+}
+
+#[test]
+fn a_mistake_is_named_with_its_path() {
+    let leg = json!({ "properties": { "days": { "type": "integer", "maximum": 30 } } });
+    let trip = json!({ "properties": { "trip": { "properties": { "legs": { "items": leg } } } } });
+
+    let error = validator(trip)
+        .check(r#"{"trip":{"legs":[{"days":1},{"days":"two"},{"days":31}]}}"#)
+        .unwrap_err();
+
+    assert_eq!(
+        error,
+        "invalid arguments: `arguments.trip.legs[1].days`: invalid type: string \"two\", expected integer; \
+         `arguments.trip.legs[2].days`: invalid value: number `31`, expected at most 30"
+    );
+}
+
+#[test]
+fn a_member_whose_name_is_a_number_is_no_index() {
+    let schema = json!({ "additionalProperties": { "additionalProperties": { "type": "null" } } });
+
+    let error = validator(schema).check(r#"{"a/b":{"7":0}}"#).unwrap_err();
+
+    assert!(error.contains("`arguments.a/b.7`:"), "{error}");
+}
+
+#[test]
+fn every_keyword_says_what_it_expects() {
+    let cases = [
+        (
+            json!({ "type": "string" }),
+            json!(5),
+            "invalid type: number `5`, expected string",
+        ),
+        (
+            json!({ "type": ["string", "null"] }),
+            json!(true),
+            "invalid type: boolean `true`, expected null or string",
+        ),
+        (
+            json!({ "minimum": 1 }),
+            json!(0),
+            "invalid value: number `0`, expected at least 1",
+        ),
+        (
+            json!({ "maximum": 1.5 }),
+            json!(2),
+            "invalid value: number `2`, expected at most 1.5",
+        ),
+        (
+            json!({ "exclusiveMinimum": 1 }),
+            json!(1),
+            "invalid value: number `1`, expected more than 1",
+        ),
+        (
+            json!({ "exclusiveMaximum": 1 }),
+            json!(1),
+            "invalid value: number `1`, expected less than 1",
+        ),
+        (
+            json!({ "multipleOf": 5 }),
+            json!(7),
+            "invalid value: number `7`, expected a multiple of 5",
+        ),
+        (
+            json!({ "minLength": 2 }),
+            json!("ä"),
+            "invalid value: string \"ä\", expected at least 2 characters",
+        ),
+        (
+            json!({ "maxLength": 1 }),
+            json!("ab"),
+            "invalid value: string \"ab\", expected at most 1 character",
+        ),
+        (
+            json!({ "pattern": "^a+$" }),
+            json!("b"),
+            "invalid value: string \"b\", expected a match of the pattern `^a+$`",
+        ),
+        (
+            json!({ "format": "email" }),
+            json!("b"),
+            "invalid value: string \"b\", expected the format `email`",
+        ),
+        (
+            json!({ "format": "date-time" }),
+            json!("b"),
+            "invalid value: string \"b\", expected the format `date-time`",
+        ),
+        (
+            json!({ "minItems": 1 }),
+            json!([]),
+            "invalid value: array of 0 items, expected at least 1 item",
+        ),
+        (
+            json!({ "maxItems": 1 }),
+            json!([1, 2]),
+            "invalid value: array of 2 items, expected at most 1 item",
+        ),
+        (
+            json!({ "uniqueItems": true }),
+            json!([1, 1]),
+            "invalid value: array of 2 items, expected items that all differ",
+        ),
+        (
+            json!({ "contains": { "const": 1 } }),
+            json!([2]),
+            "invalid value: array of 1 item, expected items as `contains` wants them",
+        ),
+        (
+            json!({ "minProperties": 1 }),
+            json!({}),
+            "invalid value: object, expected at least 1 member",
+        ),
+        (
+            json!({ "maxProperties": 0 }),
+            json!({ "b": 1 }),
+            "invalid value: object, expected at most 0 members",
+        ),
+        (json!({ "required": ["b"] }), json!({}), "missing field `b`"),
+        (
+            json!({ "dependentRequired": { "b": ["c"] } }),
+            json!({ "b": 1 }),
+            "missing field `c`",
+        ),
+        (
+            json!({ "additionalProperties": false }),
+            json!({ "b": 1 }),
+            "expected no fields",
+        ),
+        (
+            json!({ "unevaluatedProperties": false }),
+            json!({ "b": 1, "c": 2, "d": 3, "e": 4 }),
+            "unknown field `b`, `c`, `d` and 1 more",
+        ),
+        (
+            json!({ "propertyNames": { "maxLength": 1 } }),
+            json!({ "bc": 1 }),
+            "a name in it: invalid value: string \"bc\", expected at most 1 character",
+        ),
+        (
+            json!({ "const": { "b": 1 } }),
+            json!(1),
+            "invalid value: number `1`, expected {\"b\":1}",
+        ),
+        (
+            json!({ "enum": ["b", 2, null] }),
+            json!("c"),
+            "invalid value: string \"c\", expected \"b\", 2 or null",
+        ),
+        (
+            json!({ "not": { "type": "string" } }),
+            json!("b"),
+            "invalid value: string \"b\", expected something that `not` does not rule out",
+        ),
+        (
+            json!({ "if": { "type": "string" }, "then": { "minLength": 2 } }),
+            json!("b"),
+            "invalid value: string \"b\", expected at least 2 characters",
+        ),
+        (
+            json!({ "allOf": [true, { "minimum": 2 }] }),
+            json!(1),
+            "invalid value: number `1`, expected at least 2",
+        ),
+        (
+            json!({ "oneOf": [{ "minimum": 1 }, { "minimum": 2 }] }),
+            json!(3),
+            "invalid value: number `3`, expected a fit of one alternative only",
+        ),
+    ];
+    for (schema, value, expected) in cases {
+        assert_eq!(mistake(schema.clone(), value), expected, "{schema}");
+    }
+}
+
+#[test]
+fn other_places_have_their_own_paths() {
+    let names = json!({ "patternProperties": { "^x": { "type": "string" } } });
+    assert_eq!(
+        mistake(names, json!({ "x1": 1 })),
+        "invalid arguments: `arguments.a.x1`: invalid type: number `1`, expected string"
+    );
+    let two = json!({ "prefixItems": [true], "items": false });
+    assert_eq!(
+        mistake(two, json!([1, 2])),
+        "invalid arguments: `arguments.a[1]`: invalid value: number `2`, expected nothing here"
+    );
+    let nothing = json!({ "properties": { "b": false } });
+    assert_eq!(
+        mistake(nothing, json!({ "b": [] })),
+        "invalid arguments: `arguments.a.b`: invalid value: array of 0 items, expected nothing here"
+    );
+}
+
+#[test]
+fn of_several_alternatives_the_nearest_is_explained() {
+    let shape = json!({ "oneOf": [
+        { "type": "object", "properties": { "kind": { "const": "circle" }, "radius": { "type": "number", "minimum": 0 } }, "required": ["kind", "radius"] },
+        { "type": "object", "properties": { "kind": { "const": "square" }, "side": { "type": "number" } }, "required": ["kind", "side"] },
+        { "type": "null" }
+    ] });
+
+    assert_eq!(
+        mistake(shape.clone(), json!({ "kind": "circle", "radius": -1 })),
+        "invalid arguments: `arguments.a.radius`: invalid value: number `-1`, expected at least 0"
+    );
+    assert_eq!(
+        mistake(shape.clone(), json!({ "kind": "square" })),
+        "missing field `side`"
+    );
+    assert_eq!(
+        mistake(shape, json!(7)),
+        "invalid type: number `7`, expected object or null"
+    );
+}
+
+#[test]
+fn an_explanation_stays_short() {
+    let long = "x".repeat(100_000);
+    let error = mistake(json!({ "maxLength": 5 }), json!(long));
+    assert!(error.len() < 300, "{error}");
+
+    let many = json!({ "additionalProperties": { "type": "string" } });
+    let numbers: Map<_, _> = (0..1000)
+        .map(|number| (format!("{number}{}", &long[..1000]), json!(1)))
+        .collect();
+    let error = mistake(many, numbers.into());
+    assert!(error.len() < 1200, "{error}");
+
+    let many: Vec<_> = (0..1000).collect();
+    assert!(mistake(json!({ "enum": many }), json!("x")).len() < 500);
+}
+
+#[test]
+fn of_a_huge_value_the_first_mistake_is_named() {
+    let numbers = json!({ "type": "array", "items": { "type": "integer" } });
+    let mut huge = vec![json!(0); 100_000];
+    huge.push(json!("x"));
+    huge.push(json!("y"));
+
+    assert_eq!(
+        mistake(numbers, json!(huge)),
+        "invalid arguments: `arguments.a[100000]`: invalid type: string \"x\", expected integer"
+    );
+}
+
+/// Each level can be read in two ways that differ only at the bottom: explaining all of them would never end.
+#[test]
+fn a_deep_value_of_a_schema_that_contains_itself_is_answered() {
+    let node = json!({ "anyOf": [
+        { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } }, "required": ["next"] },
+        { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" }, "b": true }, "required": ["next"] },
+        { "type": "null" }
+    ] });
+    let schema =
+        json!({ "properties": { "a": { "$ref": "#/$defs/node" } }, "$defs": { "node": node } });
+    let validator = validator(schema);
+    let nested = |depth: usize, end: &str| {
+        format!(
+            "{{\"a\":{}{end}{}}}",
+            "{\"next\":".repeat(depth),
+            "}".repeat(depth)
+        )
+    };
+
+    assert_eq!(validator.check(&nested(100, "null")), Ok(()));
+    assert_eq!(
+        validator.check(&nested(100, "1")),
+        Err("invalid arguments: `arguments`: does not fit the schema".to_owned())
+    );
+    let shallow = validator.check(&nested(1, "1")).unwrap_err();
+    assert!(shallow.contains("`arguments.a.next`:"), "{shallow}");
+}
+
+#[test]
+fn a_schema_that_contains_itself_once_per_level_is_explained_at_any_depth() {
+    let schema = json!({ "properties": { "next": { "$ref": "#" }, "end": { "type": "null" } } });
+    let deep = format!(
+        "{}{}{}",
+        "{\"next\":".repeat(100),
+        "{\"end\":1}",
+        "}".repeat(100)
+    );
+
+    let error = validator(schema).check(&deep).unwrap_err();
+
+    assert!(
+        error.ends_with(".next.end`: invalid type: number `1`, expected null"),
+        "{error}"
+    );
+}
+
+#[test]
+fn nothing_is_fetched() {
+    for remote in [
+        "https://example.com/a.json",
+        "file:///etc/passwd",
+        "other.json",
+    ] {
+        let error = refusal(json!({ "properties": { "a": { "$ref": remote } } }));
+        assert!(
+            error.starts_with("a schema must be complete, for none is ever fetched"),
+            "{error}"
+        );
+        assert!(error.contains(remote), "{error}");
+    }
+    refusal(json!({ "$schema": "https://example.com/dialect" }));
+}
+
+#[test]
+fn references_inside_the_schema_are_followed() {
+    let schema = json!({ "properties": { "a": { "$ref": "#/$defs/b" } }, "$defs": { "b": { "minimum": 1 } } });
+
+    assert!(validator(schema).check(r#"{"a":0}"#).is_err());
+}
+
+#[test]
+fn a_schema_that_is_none_is_refused() {
+    assert_eq!(
+        refusal(json!({ "properties": { "a": { "type": "text" } } }))
+            .split(':')
+            .next(),
+        Some("at `/properties/a/type`")
+    );
+}
+
+/// The engine has neither look-around nor back-references, which is what makes it linear.
+#[test]
+fn a_pattern_that_needs_backtracking_is_refused() {
+    for pattern in ["(?=a)b", "(a)\\1"] {
+        let error = refusal(json!({ "properties": { "a": { "pattern": pattern } } }));
+        assert!(error.contains("/properties/a/pattern"), "{error}");
+    }
+}
+
+#[test]
+fn a_pattern_that_explodes_elsewhere_is_answered() {
+    let pattern = json!({ "pattern": "^(a+)+$" });
+
+    let error = mistake(pattern, json!("a".repeat(50_000) + "!"));
+
+    assert!(
+        error.ends_with("expected a match of the pattern `^(a+)+$`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_older_dialect_is_spoken_where_the_schema_names_it() {
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": { "a": { "items": [{ "type": "string" }] } }
+    });
+
+    assert!(validator(schema).check(r#"{"a":[1]}"#).is_err());
+}
+
+#[test]
+fn formats_of_rust_types_are_nobodys_business() {
+    let schema =
+        json!({ "properties": { "a": { "format": "int64" }, "b": { "format": "colour" } } });
+
+    assert_eq!(validator(schema).check(r#"{"a":1,"b":"x"}"#), Ok(()));
+}
