@@ -161,11 +161,6 @@ impl Live {
         }
     }
 
-    /// Says whether nothing runs.
-    pub(crate) fn is_idle(&self) -> bool {
-        lock(&self.running).is_empty()
-    }
-
     /// Cancels everything that runs.
     pub(crate) fn cancel_all(&self) {
         let calls: Vec<_> = lock(&self.running).values().cloned().collect();

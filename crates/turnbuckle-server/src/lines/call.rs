@@ -88,10 +88,8 @@ async fn drive(
                 // cancelled wants to hear nothing more.
                 if exchange.call.caller.live.is_some() {
                     rest.iter()
-                        .for_each(|message| connection.sink.append(message));
+                        .for_each(|message| connection.sink.push(message));
                 }
-                // Also without a word: a writer may wait for the last call to be over.
-                connection.sink.wake();
                 return;
             }
         }
