@@ -5,7 +5,7 @@
 //!
 //! ```console
 //! $ cargo run -q --example everything                              # on stdio
-//! $ cargo run -q --example everything -- --listen 127.0.0.1:8080   # on HTTP
+//! $ cargo run -q --example everything -- --listen 127.0.0.1:8080   # on HTTP; --old-transport adds HTTP+SSE
 //! $ cargo run -q --example everything -- --check                   # asks itself and prints the answers
 //! ```
 
@@ -23,7 +23,9 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, time::sleep};
 use turnbuckle::{
     CacheHint, Completing, Context, Elicitation, Elicited, Form, Messages, Output, Prompt,
-    RequestError, Resource, ResourceTemplate, Sampling, Server, Tool, ToolError, http, stdio,
+    RequestError, Resource, ResourceTemplate, Sampling, Server, Tool, ToolError,
+    http::{Http, HttpSse},
+    stdio,
     types::{Annotations, ContentBlock, Icon, LogLevel, PromptMessage, ResourceContents, Role},
 };
 
@@ -360,7 +362,10 @@ async fn review(notes: Notes, args: Review) -> Result<Messages, RequestError> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
-        ["--listen", address] => listen(address).await?,
+        ["--listen", address] => listen(Http::new(server()), address).await?,
+        ["--listen", address, "--old-transport"] => {
+            listen(Http::new(server()).http_sse(HttpSse::new()), address).await?;
+        }
         ["--check"] => check::run(server()).await?,
         _ => stdio::serve(server()).await?,
     }
@@ -368,8 +373,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 #[expect(clippy::print_stdout, reason = "the example says where it listens")]
-async fn listen(address: &str) -> std::io::Result<()> {
+async fn listen(http: Http, address: &str) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     println!("listening on http://{}/mcp", listener.local_addr()?);
-    http::serve(listener, server()).await
+    http.serve(listener).await
 }

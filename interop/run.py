@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs real clients of other projects against our server, on stdio and on HTTP.
+"""Runs real clients of other projects against our server, on stdio, on HTTP, and on the older HTTP+SSE.
 
 run.py [WORD…]     all clients, or those whose name contains one of the words
 
@@ -36,7 +36,10 @@ CHECKS = """
 DECLARED = {"undeclared": "this client can be asked everything"}
 MODERN = DECLARED | {"ping": "2026-07-28 has no ping"}
 UNASKED = dict.fromkeys(["elicitation", "declined", "url_elicitation"], "2024-11-05 has no elicitation")
+TRANSPORTS = ("stdio", "http", "sse")
 BOTH = ("stdio", "http")
+EARLY = ("stdio", "sse")
+PATHS = {"http": "/mcp", "sse": "/sse"}
 
 
 class Npm:
@@ -92,15 +95,15 @@ FASTMCP = Pip("fast4", "fastmcp==4.1.2")
 RMCP = Cargo()
 
 CLIENTS = [
-    Client("typescript 1.0.4", "2024-11-05", ("stdio",), SDK_EARLY, UNASKED),
-    Client("typescript 1.32.2", "2025-11-25", BOTH, SDK_1, DECLARED),
+    Client("typescript 1.0.4", "2024-11-05", EARLY, SDK_EARLY, UNASKED),
+    Client("typescript 1.32.2", "2025-11-25", TRANSPORTS, SDK_1, DECLARED),
     Client("typescript 2.4.0", "2025-11-25", BOTH, SDK_2, DECLARED),
     Client("typescript 2.4.0", "2026-07-28", BOTH, SDK_2, MODERN),
-    Client("python 1.2.1", "2024-11-05", ("stdio",), MCP_EARLY, UNASKED | {
+    Client("python 1.2.1", "2024-11-05", EARLY, MCP_EARLY, UNASKED | {
         "sampling": "this client never declares it",
         "cancellation": "this client has no word for it",
     }),
-    Client("python 1.30.0", "2025-11-25", BOTH, MCP_1, DECLARED),
+    Client("python 1.30.0", "2025-11-25", TRANSPORTS, MCP_1, DECLARED),
     Client("python 2.3.0", "2025-11-25", BOTH, MCP_2, DECLARED),
     Client("python 2.3.0", "2026-07-28", BOTH, MCP_2, MODERN),
     Client("fastmcp 4.1.2", "2025-11-25", BOTH, FASTMCP, DECLARED),
@@ -150,7 +153,8 @@ def install(clients):
 def start_server():
     log = LOGS / "server.log"
     with open(log, "wb") as output:
-        server = subprocess.Popen([SERVER, "--listen", "127.0.0.1:0"], stdout=output, stderr=subprocess.STDOUT)
+        command = [SERVER, "--listen", "127.0.0.1:0", "--old-transport"]
+        server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     for _ in range(100):
         if found := re.search(r"listening on http://127\.0\.0\.1:(\d+)/mcp", log.read_text()):
             return server, Tap(int(found[1]))
@@ -181,7 +185,7 @@ def drive(client, transport, driver, tap):
     if transport == "stdio":
         target = [sys.executable, HERE / "tap.py", log, SERVER]
     else:
-        tap.log, target = log, [f"http://127.0.0.1:{tap.port}/mcp"]
+        tap.log, target = log, [f"http://127.0.0.1:{tap.port}{PATHS[transport]}"]
     command = [*driver, client.name, client.revision, ",".join(wanted), transport, *target]
     found = {line["check"]: line for line in lines_of(command, log.with_suffix(".err"))}
     if transport == "stdio":
@@ -218,20 +222,22 @@ def how_it_ended(log):
 
 
 def print_matrix(clients, results, failures):
-    print(f"\n{'client':20}{'revision':14}{'stdio':>8}{'http':>8}   not tried")
+    print(f"\n{'client':20}{'revision':14}{'stdio':>8}{'http':>8}{'sse':>8}   not tried")
     for client in clients:
         cells = []
-        for transport in BOTH:
+        for transport in TRANSPORTS:
             good, bad = results.get((client, transport), (0, None))
             missing = "none" if transport in client.transports else "-"
             cells.append(missing if bad is None else f"{good}/{good + len(bad)}")
         lacks = ", ".join(check for check in client.lacks if check != "undeclared")
-        print(f"{client.name:20}{client.revision:14}{cells[0]:>8}{cells[1]:>8}   {lacks}")
+        print(f"{client.name:20}{client.revision:14}{''.join(f'{cell:>8}' for cell in cells)}   {lacks}")
     print("\nnot tried, and why:")
     for check, why in sorted({reason for client in clients for reason in client.lacks.items()}):
         print(f"  {check}: {why}")
     if any("http" not in client.transports for client in clients):
-        print("  http: clients of 2024-11-05 speak HTTP+SSE, which our server does not offer")
+        print("  http: clients of 2024-11-05 know only HTTP+SSE")
+    if any("sse" not in client.transports for client in clients):
+        print("  sse: tried with the packages that still have it and are used with it")
     for failure in failures:
         print(f"FAILED {failure}")
 

@@ -1,6 +1,6 @@
 """Drives a server with a Python client and prints a JSON line per check.
 
-driver.py SDK CLIENT REVISION CHECK,… stdio COMMAND… | http URL
+driver.py SDK CLIENT REVISION CHECK,… stdio COMMAND… | http URL | sse URL
 
 SDK names the module beside this file that knows how to speak through one package: each gives the same few calls, and
 answers with plain dictionaries in the words of the wire. What is expected of the server is said here, once.

@@ -27,6 +27,11 @@ async def streams(transport, target):
     if transport == "stdio":
         async with stdio_client(StdioServerParameters(command=target[0], args=target[1:])) as pair:
             yield pair
+    elif transport == "sse":
+        from mcp.client.sse import sse_client
+
+        async with sse_client(target[0]) as pair:
+            yield pair
     else:
         from mcp.client.streamable_http import streamable_http_client
 

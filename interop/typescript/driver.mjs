@@ -1,6 +1,6 @@
 // Drives a server with a TypeScript client and prints a JSON line per check.
 //
-//   driver.mjs SDK CLIENT REVISION CHECK,… stdio COMMAND… | http URL
+//   driver.mjs SDK CLIENT REVISION CHECK,… stdio COMMAND… | http URL | sse URL
 //
 // SDK names the module beside this file that knows what one package calls things. What is expected of the server is
 // said here, once.

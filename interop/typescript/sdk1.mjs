@@ -27,6 +27,12 @@ export async function connect(transport, target, revision, answers, notices) {
 
 async function open(transport, [first, ...rest]) {
     if (transport === 'stdio') return new StdioClientTransport({ command: first, args: rest });
+    if (transport === 'sse') {
+        const { SSEClientTransport } = await import('@modelcontextprotocol/sdk/client/sse.js');
+        // The early client takes it from its surroundings, as browsers have it.
+        if (early) globalThis.EventSource ??= (await import('eventsource')).default;
+        return new SSEClientTransport(new URL(first));
+    }
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
     return new StreamableHTTPClientTransport(new URL(first));
 }

@@ -24,6 +24,7 @@ mod general;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;
+mod http_sse;
 mod known;
 mod listener;
 mod memory;
@@ -45,6 +46,7 @@ use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 pub use body::Body;
 pub use endpoint::Service;
+pub use http_sse::HttpSse;
 pub use listener::Listener;
 pub use memory::{Connector, MemoryListener, memory};
 
@@ -111,6 +113,7 @@ struct Options {
     any_host: bool,
     any_origin: bool,
     sessions: Sessions,
+    http_sse: Option<HttpSse>,
     body_limit: usize,
     max_in_flight: usize,
     max_connections: usize,
@@ -131,6 +134,7 @@ impl Default for Options {
             any_host: false,
             any_origin: false,
             sessions: Sessions::On,
+            http_sse: None,
             body_limit: 4 * 1024 * 1024,
             max_in_flight: 10_000,
             max_connections: 16_384,
@@ -220,6 +224,20 @@ impl Http {
     #[must_use]
     pub fn sessions(mut self, sessions: Sessions) -> Self {
         self.options.sessions = sessions;
+        self
+    }
+
+    /// Also offers HTTP+SSE, the transport of 2024-11-05, on paths of its own. It is not offered unless set.
+    ///
+    /// ```
+    /// use turnbuckle_server::{Server, http::{Http, HttpSse}};
+    ///
+    /// // Older clients are given the URL that ends in `/sse`, all others the one that ends in `/mcp`.
+    /// let http = Http::new(Server::new("clock", "1.0.0")).http_sse(HttpSse::new());
+    /// ```
+    #[must_use]
+    pub fn http_sse(mut self, http_sse: HttpSse) -> Self {
+        self.options.http_sse = Some(http_sse);
         self
     }
 

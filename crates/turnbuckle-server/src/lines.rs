@@ -149,6 +149,8 @@ pub(crate) struct Options {
     pub(crate) max_in_flight: u32,
     pub(crate) principal: Option<Principal>,
     pub(crate) extensions: Extensions,
+    /// Bytes that a client may say about itself.
+    pub(crate) handshake_limit: usize,
 }
 
 impl Default for Options {
@@ -158,6 +160,8 @@ impl Default for Options {
             max_in_flight: 10_000,
             principal: None,
             extensions: Extensions::new(),
+            // One peer cannot say more than a line holds.
+            handshake_limit: usize::MAX,
         }
     }
 }

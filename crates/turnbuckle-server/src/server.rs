@@ -39,7 +39,6 @@ struct Shared {
     store: Store,
     keys: Arc<Keys>,
     identity: OnceLock<Vec<u8>>,
-    closing: tokio::sync::watch::Sender<bool>,
 }
 
 /// Longer than anybody waits, and short enough to be added to any time.
@@ -81,7 +80,6 @@ impl Server {
                 store: Store::memory(),
                 keys: Arc::new(Keys::random()),
                 identity: OnceLock::new(),
-                closing: tokio::sync::watch::Sender::new(false),
             }),
         }
     }
@@ -264,18 +262,6 @@ impl Server {
         &self.shared.settings.info.name
     }
 
-    /// Ends subscriptions with their closing result; transports call it when they shut down.
-    pub(crate) fn close(&self) {
-        self.shared.closing.send_replace(true);
-    }
-
-    /// Resolves when the server is shutting down.
-    pub(crate) async fn closed(&self) {
-        let mut closing = self.shared.closing.subscribe();
-        // The sender lives as long as the server that we hold.
-        let _ = closing.wait_for(|closing| *closing).await;
-    }
-
     pub(crate) fn publish(&self, change: Change) {
         self.shared.store.bus.publish(change);
     }
@@ -365,7 +351,6 @@ impl Clone for Shared {
             store: self.store.clone(),
             keys: self.keys.clone(),
             identity: OnceLock::new(),
-            closing: tokio::sync::watch::Sender::new(false),
         }
     }
 }

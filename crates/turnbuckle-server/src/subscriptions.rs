@@ -31,7 +31,6 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
     loop {
         tokio::select! {
             biased;
-            () = call.server.closed() => break,
             () = call.caller.closed() => break,
             change = changes.next() => match change {
                 Ok(change) => tell(&call, &wanted, &change),

@@ -20,8 +20,16 @@ use tokio::sync::watch;
 use turnbuckle_protocol::Principal;
 
 use super::{
-    Always, Options, Sessions, body::Body, cors, gate::Gate, general, mirror, post,
-    presence::Presences, refusal, session, sweep::Sweeper,
+    Always, Options, Sessions,
+    body::Body,
+    cors,
+    gate::Gate,
+    general,
+    http_sse::{self, Place, Streams},
+    mirror, post,
+    presence::Presences,
+    refusal, session,
+    sweep::Sweeper,
 };
 use crate::{
     Server,
@@ -34,6 +42,8 @@ pub(super) struct Endpoint {
     pub(super) options: Options,
     pub(super) presences: Presences,
     pub(super) sweeper: Sweeper,
+    /// The clients of the older transport, where it is offered.
+    http_sse: Option<Arc<Streams>>,
     gate: Gate,
     in_flight: AtomicUsize,
     /// Not the server's: others may serve it too.
@@ -46,6 +56,10 @@ impl Endpoint {
             gate: Gate::new(&options, bound),
             presences: Presences::default(),
             sweeper: Sweeper::default(),
+            http_sse: options
+                .http_sse
+                .clone()
+                .map(|http_sse| Arc::new(Streams::new(http_sse, options.max_in_flight))),
             in_flight: AtomicUsize::new(0),
             closing: watch::Sender::new(false),
             server,
@@ -91,14 +105,19 @@ impl Endpoint {
         link: Link,
     ) -> Response<Body> {
         if parts.uri.path() != self.options.path {
-            return self.elsewhere(&parts);
+            return match self.http_sse_place(&parts) {
+                Some((streams, place)) => {
+                    Box::pin(http_sse::respond(self, streams, place, parts, body, link)).await
+                }
+                None => self.elsewhere(&parts),
+            };
         }
         if parts.method == Method::POST {
             return post::post(self, Head::new(parts, link), body).await;
         }
         let head = Head::new(parts, link);
         if head.method == Method::OPTIONS {
-            return self.allowed(&head);
+            return allowed(&head, self.methods());
         }
         let sessions = self.options.sessions == Sessions::On
             && may_have_session(mirror::version(&head.headers));
@@ -108,6 +127,13 @@ impl Endpoint {
             _ if sessions => refusal::method("GET, POST, DELETE"),
             _ => refusal::method("POST"),
         }
+    }
+
+    /// Which part of the older transport a request is for, if that is offered and it is for any.
+    fn http_sse_place(&self, parts: &Parts) -> Option<(Arc<Streams>, Place)> {
+        let streams = self.http_sse.as_ref()?;
+        let place = streams.place(parts.uri.path())?;
+        Some((streams.clone(), place))
     }
 
     fn elsewhere(&self, parts: &Parts) -> Response<Body> {
@@ -128,16 +154,11 @@ impl Endpoint {
         path == self.options.health_path && path != self.options.path
     }
 
-    fn allowed(&self, head: &Head) -> Response<Body> {
-        let mut response = refusal::empty(StatusCode::NO_CONTENT);
-        let methods = match self.options.sessions {
+    fn methods(&self) -> &'static str {
+        match self.options.sessions {
             Sessions::On => "GET, POST, DELETE",
             Sessions::Off => "POST",
-        };
-        let methods = HeaderValue::from_static(methods);
-        response.headers_mut().insert(ALLOW, methods.clone());
-        cors::preflight(&mut response, &head.headers, methods);
-        response
+        }
     }
 
     /// Counts a request as running, if there is room for another.
@@ -154,6 +175,15 @@ impl Endpoint {
             "too many requests are running; try again in a few seconds",
         ))
     }
+}
+
+/// Says which methods are possible, and to a browser what a page may send with them.
+pub(super) fn allowed(head: &Head, methods: &'static str) -> Response<Body> {
+    let mut response = refusal::empty(StatusCode::NO_CONTENT);
+    let methods = HeaderValue::from_static(methods);
+    response.headers_mut().insert(ALLOW, methods.clone());
+    cors::preflight(&mut response, &head.headers, methods);
+    response
 }
 
 /// A request that counts as running while this is held.
@@ -199,7 +229,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    fn new(parts: Parts, link: Link) -> Self {
+    pub(super) fn new(parts: Parts, link: Link) -> Self {
         Self {
             method: parts.method,
             headers: Arc::new(parts.headers),
@@ -218,6 +248,15 @@ impl Head {
         let extensions = &self.extensions;
         let owned = || extensions.get::<Principal>().cloned().map(Arc::new);
         extensions.get::<Arc<Principal>>().cloned().or_else(owned)
+    }
+
+    /// Says whether the request comes from whom something belongs to.
+    pub(super) fn is_from(&self, owner: Option<&Principal>) -> bool {
+        match (owner, self.principal()) {
+            (None, None) => true,
+            (Some(owner), Some(caller)) => owner.is_same_caller(&caller),
+            _ => false,
+        }
     }
 
     /// What the core gets to know.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::http::{Response, StatusCode};
-use turnbuckle_protocol::{Principal, RequestId, RpcError};
+use turnbuckle_protocol::{RequestId, RpcError};
 use turnbuckle_store::{SessionId, SessionRecord, StoreError};
 
 use super::{
@@ -53,7 +53,7 @@ pub(super) async fn find(
     };
     let sessions = &endpoint.server.store_ref().sessions;
     let record = match sessions.load(&session).await {
-        Ok(Some(record)) if is_owner(&record, head) => record,
+        Ok(Some(record)) if head.is_from(record.principal.as_ref()) => record,
         Ok(_) => return Err(unknown(id)),
         Err(error) => return Err(unavailable(id, &error)),
     };
@@ -69,14 +69,6 @@ pub(super) async fn find(
 fn check_version(record: &SessionRecord, head: &Head) -> Result<(), RpcError> {
     mirror::check_one_version(&head.headers)?;
     session::check_version(record, head.version())
-}
-
-fn is_owner(record: &SessionRecord, head: &Head) -> bool {
-    match (&record.principal, head.principal()) {
-        (None, None) => true,
-        (Some(owner), Some(caller)) => Principal::is_same_caller(owner, &caller),
-        _ => false,
-    }
 }
 
 /// Refuses a message that names no session.

@@ -134,6 +134,18 @@ pub(super) const NO_BATCH: &str = "send one message at a time: this revision has
 
 /// Checks that the body is JSON and that the client is ready for either kind of answer.
 fn check(headers: &HeaderMap) -> Result<(), Response<Body>> {
+    check_content(headers)?;
+    if accepts(headers).both() {
+        return Ok(());
+    }
+    Err(refusal::plain(
+        StatusCode::NOT_ACCEPTABLE,
+        "send `Accept: application/json, text/event-stream`",
+    ))
+}
+
+/// Checks that the body is JSON.
+pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Response<Body>> {
     if headers.contains_key(CONTENT_ENCODING) {
         return Err(refusal::plain(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -144,18 +156,12 @@ fn check(headers: &HeaderMap) -> Result<(), Response<Body>> {
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .is_some_and(|value| value == "application/json" || content_type(value) == MediaType::Json);
-    if !json {
-        return Err(refusal::plain(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "send `Content-Type: application/json`",
-        ));
-    }
-    if accepts(headers).both() {
+    if json {
         return Ok(());
     }
     Err(refusal::plain(
-        StatusCode::NOT_ACCEPTABLE,
-        "send `Accept: application/json, text/event-stream`",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "send `Content-Type: application/json`",
     ))
 }
 

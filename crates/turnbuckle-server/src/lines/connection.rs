@@ -1,4 +1,6 @@
-//! One peer on a pair of byte streams: from a line to what is to be done about it.
+//! One peer that keeps a connection: from a line to what is to be done about it.
+//!
+//! Lines come from a pair of byte streams; HTTP+SSE makes bodies and events of them.
 //!
 //! Both eras live side by side here: every request is judged by itself, and what a handshake said is remembered apart
 //! from what stands on its own.
@@ -53,16 +55,31 @@ pub(crate) struct Connection {
     principal: Option<Arc<Principal>>,
     extensions: Extensions,
     line_limit: usize,
+    handshake_limit: usize,
     has_seen_headers: AtomicBool,
 }
 
+/// What is known of the sender beside a message; only asked for if the message is a request.
+type Arriving<'a> = &'a dyn Fn() -> Arrival;
+
 impl Connection {
     pub(crate) fn new(server: Server, options: Options) -> Arc<Self> {
+        let calls = Arc::new(Semaphore::new(options.max_in_flight as usize));
+        Self::with(server, options, calls, Sink::default())
+    }
+
+    /// A connection whose calls may be counted together with those of others.
+    pub(crate) fn with(
+        server: Server,
+        options: Options,
+        calls: Arc<Semaphore>,
+        sink: Sink,
+    ) -> Arc<Self> {
         Arc::new(Self {
             server,
-            sink: Arc::default(),
+            sink: Arc::new(sink),
             live: Arc::default(),
-            calls: Arc::new(Semaphore::new(options.max_in_flight as usize)),
+            calls,
             max_in_flight: options.max_in_flight,
             connected: Arc::default(),
             session: Mutex::default(),
@@ -72,6 +89,7 @@ impl Connection {
             principal: options.principal.map(Arc::new),
             extensions: options.extensions,
             line_limit: options.line_limit,
+            handshake_limit: options.handshake_limit,
             has_seen_headers: AtomicBool::new(false),
         })
     }
@@ -79,6 +97,16 @@ impl Connection {
     /// The outgoing lines.
     pub(crate) fn sink(&self) -> &Arc<Sink> {
         &self.sink
+    }
+
+    /// What runs, and what was asked.
+    pub(crate) fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// What its requests share.
+    pub(crate) fn connected(&self) -> &Arc<Connected> {
+        &self.connected
     }
 
     /// The longest line that is read.
@@ -94,14 +122,31 @@ impl Connection {
             Line::LspHeader => return self.refuse_headers(),
         };
         match jsonrpc::parse(bytes) {
-            Ok(Incoming::One(message)) => self.take(message, Outlet::Line),
-            Ok(Incoming::Batch(messages)) => self.receive_batch(messages),
+            Ok(incoming) => self.handle(incoming, &|| self.arrival()),
             Err(malformed) => self.complain(malformed, Outlet::Line),
         }
     }
 
-    fn receive_batch(self: &Arc<Self>, messages: Vec<Result<Message<'_>, Malformed>>) {
-        if !self.session().is_some_and(|it| session::rules(&it).batches) {
+    /// Takes what one line, or whatever else frames it, says. What can be answered at once is added to the sink; the
+    /// writer is not woken.
+    pub(crate) fn handle(self: &Arc<Self>, incoming: Incoming<'_>, arrival: Arriving<'_>) {
+        match incoming {
+            Incoming::One(message) => self.take(message, Outlet::Line, arrival),
+            Incoming::Batch(messages) => self.receive_batch(messages, arrival),
+        }
+    }
+
+    /// Says whether the session takes several messages in one array.
+    pub(crate) fn takes_batches(&self) -> bool {
+        self.session().is_some_and(|it| session::rules(&it).batches)
+    }
+
+    fn receive_batch(
+        self: &Arc<Self>,
+        messages: Vec<Result<Message<'_>, Malformed>>,
+        arrival: Arriving<'_>,
+    ) {
+        if !self.takes_batches() {
             return self.refuse(&RpcError::invalid_request(
                 "several messages in one array are not part of this revision: send one message per line",
             ));
@@ -118,47 +163,49 @@ impl Connection {
                 Ok(Message::Request(request)) if is_busy => {
                     self.fail(&request.id, &busy("arrays"), outlet);
                 }
-                Ok(message) => self.take(message, outlet),
+                Ok(message) => self.take(message, outlet, arrival),
                 Err(malformed) => self.complain(malformed, outlet),
             }
         }
     }
 
-    fn take(self: &Arc<Self>, message: Message<'_>, outlet: Outlet) {
+    fn take(self: &Arc<Self>, message: Message<'_>, outlet: Outlet, arrival: Arriving<'_>) {
         match message {
-            Message::Request(request) => self.answer(&request, outlet),
+            Message::Request(request) => self.answer(&request, outlet, arrival),
             Message::Notification(notification) => self.notice(&notification),
             Message::Response(response) => self.resolve(response),
             Message::Complaint(error) => tracing::debug!(%error, "the peer could not read us"),
         }
     }
 
-    fn answer(self: &Arc<Self>, request: &Request<'_>, outlet: Outlet) {
-        match self.begin(request) {
+    fn answer(self: &Arc<Self>, request: &Request<'_>, outlet: Outlet, arrival: Arriving<'_>) {
+        match self.begin(request, arrival) {
             Ok(exchange) => self.run(exchange, outlet),
             Err(error) => self.fail(&request.id, &error, outlet),
         }
     }
 
     /// Decides by which rules a request lives, and begins to answer it.
-    fn begin(self: &Arc<Self>, request: &Request<'_>) -> Result<Exchange, RpcError> {
+    fn begin(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        arrival: Arriving<'_>,
+    ) -> Result<Exchange, RpcError> {
         self.live.check(&request.id)?;
         let meta = lifecycle::meta(request)?;
         if meta.protocol_version.is_some() {
-            return self.begin_stateless(request, meta);
+            return self.begin_stateless(request, meta, arrival());
         }
         if request.method == "initialize" {
-            return self.initialize(request);
+            return self.initialize(request, arrival());
         }
         match self.session() {
-            Some(record) => self.begin_in_session(&record, request, meta),
+            Some(record) => self.begin_in_session(&record, request, meta, arrival()),
             // Also before the handshake a client may ask whether anyone is there.
-            None if request.method == "ping" => Ok(session::pong(
-                &self.server,
-                request.id.clone(),
-                self.arrival(),
-            )),
-            None => self.begin_stateless(request, meta),
+            None if request.method == "ping" => {
+                Ok(session::pong(&self.server, request.id.clone(), arrival()))
+            }
+            None => self.begin_stateless(request, meta, arrival()),
         }
     }
 
@@ -166,15 +213,22 @@ impl Connection {
         &self,
         request: &Request<'_>,
         meta: RequestMeta<'_>,
+        arrival: Arrival,
     ) -> Result<Exchange, RpcError> {
-        let caller = stateless::admit(request, meta, None, self.arrival())
-            .map_err(|refusal| refusal.error)?;
+        let caller =
+            stateless::admit(request, meta, None, arrival).map_err(|refusal| refusal.error)?;
         Ok(dispatch::begin(&self.server, request, caller, None))
     }
 
     /// Opens a session. It takes the place of an earlier one, whose running calls go on.
-    fn initialize(&self, request: &Request<'_>) -> Result<Exchange, RpcError> {
-        let (record, exchange) = session::initialize(&self.server, request, self.arrival())?;
+    fn initialize(&self, request: &Request<'_>, arrival: Arrival) -> Result<Exchange, RpcError> {
+        if request.params.raw().len() > self.handshake_limit {
+            return Err(RpcError::invalid_params(format!(
+                "a client may say at most {} bytes about itself",
+                self.handshake_limit
+            )));
+        }
+        let (record, exchange) = session::initialize(&self.server, request, arrival)?;
         self.live.starts_over();
         *lock(&self.session) = Some(Arc::new(record));
         Ok(exchange)
@@ -185,9 +239,10 @@ impl Connection {
         record: &SessionRecord,
         request: &Request<'_>,
         meta: RequestMeta<'_>,
+        arrival: Arrival,
     ) -> Result<Exchange, RpcError> {
         let live = self.live.clone();
-        match session::begin(&self.server, record, live, request, meta, self.arrival()) {
+        match session::begin(&self.server, record, live, request, meta, arrival) {
             Begun::Exchange(exchange) => Ok(exchange),
             Begun::Change(change, exchange) => self.change(change).map(|()| exchange),
         }
@@ -266,7 +321,8 @@ impl Connection {
         self.send(outlet, Answer::error(Some(id), error, 200).body);
     }
 
-    fn error_without_id(&self, error: &RpcError) -> bytes::Bytes {
+    /// The error response to something whose id is not known.
+    pub(crate) fn error_without_id(&self, error: &RpcError) -> bytes::Bytes {
         if self
             .session()
             .is_some_and(|it| session::rules(&it).null_ids)
@@ -299,7 +355,7 @@ fn too_long(limit: usize) -> RpcError {
 /// The error for a peer that has too much running at once.
 pub(super) fn busy(what: &str) -> RpcError {
     RpcError::internal(format!(
-        "busy: too many {what} are unanswered on this connection; try again when some are"
+        "busy: too many {what} are unanswered; try again when some are"
     ))
 }
 

@@ -56,7 +56,7 @@ async fn read_to_the_end(
 
 impl Connection {
     /// Lets running calls finish for a while, drops the others, and lets the writer end.
-    async fn wind_down(&self, patience: Duration) {
+    pub(crate) async fn wind_down(&self, patience: Duration) {
         self.connected.close();
         self.live.hang_up();
         if timeout(patience, self.calls.acquire_many(self.max_in_flight))
@@ -69,6 +69,18 @@ impl Connection {
         self.stop_announcing();
         self.sink.end();
     }
+
+    /// Ends everything that belongs to it, at once.
+    ///
+    /// The sink first: whoever begins a call meanwhile and then sees that the sink has not ended can be sure that
+    /// the call is ended here.
+    pub(crate) fn end(&self) {
+        self.sink.end();
+        self.connected.close();
+        self.live.hang_up();
+        self.live.cancel_all();
+        self.stop_announcing();
+    }
 }
 
 /// Ends everything that belongs to a connection when whoever serves it stops, however that happens.
@@ -76,12 +88,7 @@ struct Open(Arc<Connection>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let connection = &self.0;
-        connection.connected.close();
-        connection.live.hang_up();
-        connection.live.cancel_all();
-        connection.stop_announcing();
-        connection.sink.end();
+        self.0.end();
     }
 }
 

@@ -13,16 +13,16 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Bytes that may wait unwritten before nothing more is read.
+/// Bytes that may wait unwritten before nothing more is read, unless the sink is made for fewer.
 const HIGH_WATER: usize = 1024 * 1024;
 /// How much memory an idle buffer keeps.
 const KEPT: usize = 64 * 1024;
 
 /// The outgoing lines of one connection.
-#[derive(Default)]
 pub(crate) struct Sink {
     state: Mutex<State>,
-    /// Whether more than [`HIGH_WATER`] waits; for who looks after every line.
+    high_water: usize,
+    /// Whether more than `high_water` waits; for who looks after every line.
     is_full: AtomicBool,
     has_ended: AtomicBool,
 }
@@ -40,13 +40,29 @@ struct State {
     waiting: Vec<Waker>,
 }
 
+impl Default for Sink {
+    fn default() -> Self {
+        Self::holding(HIGH_WATER)
+    }
+}
+
 impl Sink {
+    /// A sink that is full when more than this many bytes wait.
+    pub(crate) fn holding(high_water: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            high_water,
+            is_full: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
     /// Adds a line without telling the writer: [`wake`](Self::wake) does, once for many.
     pub(crate) fn append(&self, message: &[u8]) {
         let mut state = self.lock();
         if !state.ended {
             push_line(&mut state.queued, message);
-            if state.queued.len() > HIGH_WATER {
+            if state.queued.len() > self.high_water {
                 self.is_full.store(true, Ordering::Relaxed);
             }
         }
@@ -75,7 +91,7 @@ impl Sink {
     pub(crate) async fn room(&self) {
         poll_fn(|cx| {
             let mut state = self.lock();
-            if state.queued.len() <= HIGH_WATER || state.ended {
+            if state.queued.len() <= self.high_water || state.ended {
                 return Poll::Ready(());
             }
             if !state
@@ -97,7 +113,8 @@ impl Sink {
         poll_fn(|cx| self.poll_take(cx, &mut spare)).await
     }
 
-    fn poll_take(
+    /// [`take`](Self::take), for who is polled.
+    pub(crate) fn poll_take(
         &self,
         cx: &mut Context<'_>,
         spare: &mut Vec<u8>,

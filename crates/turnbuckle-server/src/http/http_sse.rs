@@ -1,0 +1,113 @@
+//! HTTP+SSE, the transport of 2024-11-05: a stream for all that the server says, and a URL to post messages to.
+//!
+//! A client opens the stream with GET. Its first event names the URL, with an id that nobody can guess; from then on
+//! every message of the server is an event, answers included. The stream is the session: when it ends, what runs is
+//! dropped, and the URL is no more.
+//!
+//! Seen from the core such a client is a peer on one [connection](crate::lines): a body is a line that comes in, an
+//! event is a line that goes out. So it may speak any revision, modern requests included, and what a version header
+//! says does not matter.
+
+mod events;
+mod post;
+mod streams;
+
+use std::sync::Arc;
+
+use ::http::{Method, Response, request::Parts};
+
+pub(super) use streams::Streams;
+
+use super::{
+    body::Body,
+    endpoint::{Endpoint, Head, Link, allowed},
+    refusal,
+};
+
+/// How HTTP+SSE, the transport of 2024-11-05, is offered.
+///
+/// It is deprecated since 2025-03-26; offer it if you have clients that know nothing newer. `Host`, `Origin`, and all
+/// limits of [`Http`](super::Http) hold for it too. Sessions are in this process: behind a load balancer, the stream and the
+/// messages of a client must reach the same one.
+#[derive(Clone, Debug)]
+pub struct HttpSse {
+    stream_path: String,
+    messages_path: String,
+    max_streams: usize,
+}
+
+impl HttpSse {
+    /// Offers it with the usual paths and limits.
+    pub fn new() -> Self {
+        Self {
+            stream_path: "/sse".to_owned(),
+            messages_path: "/messages".to_owned(),
+            max_streams: 1_000,
+        }
+    }
+
+    /// Sets the path of the stream, which clients are configured with; `/sse` unless set.
+    #[must_use]
+    pub fn stream_path(mut self, path: impl Into<String>) -> Self {
+        self.stream_path = path.into();
+        self
+    }
+
+    /// Sets the path that messages are posted to, which clients are told; `/messages` unless set.
+    #[must_use]
+    pub fn messages_path(mut self, path: impl Into<String>) -> Self {
+        self.messages_path = path.into();
+        self
+    }
+
+    /// Limits the streams at one time, which are also counted as requests; 1,000 unless set. Beyond, clients are asked
+    /// to come later.
+    #[must_use]
+    pub fn max_streams(mut self, streams: usize) -> Self {
+        self.max_streams = streams;
+        self
+    }
+}
+
+impl Default for HttpSse {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a path is for.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    Stream,
+    Messages,
+}
+
+impl Place {
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Stream => "GET",
+            Self::Messages => "POST",
+        }
+    }
+}
+
+/// Answers a request for one of the two places.
+pub(super) async fn respond<B: http_body::Body>(
+    endpoint: &Arc<Endpoint>,
+    streams: Arc<Streams>,
+    place: Place,
+    parts: Parts,
+    body: B,
+    link: Link,
+) -> Response<Body> {
+    let session = parts.uri.query().and_then(streams::session);
+    let head = Head::new(parts, link);
+    match (place, &head.method) {
+        (Place::Stream, &Method::GET) => events::open(endpoint, streams, &head),
+        (Place::Messages, &Method::POST) => {
+            post::post(endpoint, &streams, &head, session, body).await
+        }
+        (place, &Method::OPTIONS) => allowed(&head, place.methods()),
+        (place, _) => refusal::method(place.methods()),
+    }
+}
