@@ -34,6 +34,7 @@ mod reader;
 mod refusal;
 mod serving;
 mod session;
+mod stall;
 mod stateless;
 mod sweep;
 #[cfg(unix)]
@@ -116,6 +117,7 @@ struct Options {
     max_connections: usize,
     header_timeout: Duration,
     body_timeout: Duration,
+    write_timeout: Duration,
     shutdown_timeout: Duration,
     stream_heartbeat: Duration,
     stream_after: Duration,
@@ -136,6 +138,7 @@ impl Default for Options {
             max_connections: 16_384,
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
             stream_heartbeat: Duration::from_secs(15),
             stream_after: Duration::from_secs(10),
@@ -255,6 +258,17 @@ impl Http {
     #[must_use]
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
         self.options.body_timeout = timeout.min(LONGEST);
+        self
+    }
+
+    /// Sets how long a connection may take nothing of what is written to it; a minute unless set.
+    ///
+    /// A client that reads nothing for so long is taken for gone: its connection is closed, and calls that end with
+    /// their connection are dropped. In HTTP/2 this counts for the connection, not for each of its streams. The
+    /// connections of a [`Service`] belong to whoever accepts them, and have no such limit from here.
+    #[must_use]
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.options.write_timeout = timeout.min(LONGEST);
         self
     }
 
