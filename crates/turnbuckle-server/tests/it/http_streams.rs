@@ -549,3 +549,20 @@ async fn whoever_resumes_a_stream_whose_answer_is_lost_is_told() {
 
     assert_eq!(resumed.refusal().await, (400, -32600));
 }
+
+#[tokio::test]
+async fn a_call_without_room_for_a_stream_is_answered_as_json() {
+    let mut limits = Limits::default();
+    limits.events.max_streams = 1;
+    let caller = Caller::new(server().store(Store::memory_with(limits)))
+        .in_session("2025-11-25")
+        .await;
+    let _open = caller.get(None).await.stream();
+
+    let answered = caller.tool(1, "progress", json!({ "steps": 3 })).await;
+
+    assert_eq!(answered.status(), 200);
+    let answer = answered.json().await;
+    assert_eq!(answer["id"], 1);
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+}
