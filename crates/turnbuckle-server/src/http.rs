@@ -114,6 +114,7 @@ struct Options {
     sessions: Sessions,
     body_limit: usize,
     max_in_flight: usize,
+    max_calls_per_session: usize,
     max_connections: usize,
     header_timeout: Duration,
     body_timeout: Duration,
@@ -135,6 +136,7 @@ impl Default for Options {
             sessions: Sessions::On,
             body_limit: 4 * 1024 * 1024,
             max_in_flight: 10_000,
+            max_calls_per_session: 256,
             max_connections: 16_384,
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
@@ -237,6 +239,16 @@ impl Http {
     #[must_use]
     pub fn max_in_flight(mut self, requests: usize) -> Self {
         self.options.max_in_flight = requests;
+        self
+    }
+
+    /// Limits the calls of one session that are running at one time; 256 unless set. Beyond, they are answered with
+    /// an error and status 429.
+    ///
+    /// Calls that are answered without waiting for anything do not count.
+    #[must_use]
+    pub fn max_calls_per_session(mut self, calls: usize) -> Self {
+        self.options.max_calls_per_session = calls;
         self
     }
 
