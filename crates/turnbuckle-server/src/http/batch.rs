@@ -36,7 +36,7 @@ pub(super) async fn post(
     if let Err(refusal) = check(known.rules(), &entries) {
         return refusal;
     }
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     let mut work = Work::batch();
     for entry in entries {
         match entry {

@@ -99,7 +99,7 @@ async fn resume(
             );
         }
     };
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     let attached = present.presence.feed(last.stream).map(|feed| feed.attach());
     let reader = Reader::new(present, attached, last)
         .greet(false)
@@ -117,7 +117,7 @@ fn lacks_its_end(replay: &Replay) -> bool {
 
 /// Opens a new stream.
 async fn open(endpoint: &Arc<Endpoint>, known: &Known, permit: Permit) -> Response<Body> {
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     // Before the client hears of its stream: what changes afterwards must not be missed.
     let changes = endpoint.server.store_ref().bus.subscribe();
     let sink = match Sink::open(&present).await {

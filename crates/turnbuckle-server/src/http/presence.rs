@@ -93,6 +93,12 @@ impl Presences {
         }
     }
 
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
     fn leave(&self, session: &SessionId, presence: &Arc<Presence>) {
         let mut shard = self.shard(session);
         let Some(entry) = shard.get_mut(session) else {
@@ -193,12 +199,12 @@ pub(super) struct Present {
 }
 
 impl Present {
-    /// Keeps what is known about this session until it ends.
-    pub(super) fn keep(&self) {
+    /// Keeps what is known about this session until it ends; says whether it was not kept before.
+    pub(super) fn keep(&self) -> bool {
         let mut shard = self.endpoint.presences.shard(&self.session);
-        if let Some(entry) = shard.get_mut(&self.session) {
-            entry.kept = true;
-        }
+        shard
+            .get_mut(&self.session)
+            .is_some_and(|entry| !std::mem::replace(&mut entry.kept, true))
     }
 }
 

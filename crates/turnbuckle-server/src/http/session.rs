@@ -120,7 +120,7 @@ pub(super) async fn post(
             notify(endpoint, &known, &notification).await
         }
         Ok(Incoming::One(Message::Response(response))) => {
-            known.enter(endpoint).presence.live.resolve(response);
+            known.enter(endpoint).await.presence.live.resolve(response);
             refusal::empty(StatusCode::ACCEPTED)
         }
         Ok(Incoming::One(Message::Complaint(error))) => {
@@ -128,7 +128,7 @@ pub(super) async fn post(
             refusal::empty(StatusCode::ACCEPTED)
         }
         Ok(Incoming::Batch(entries)) => batch::post(endpoint, &known, &head, entries, permit).await,
-        Err(malformed) => refuse_malformed(endpoint, &known, malformed),
+        Err(malformed) => refuse_malformed(endpoint, &known, malformed).await,
     }
 }
 
@@ -149,7 +149,7 @@ async fn call(
     meta: RequestMeta<'_>,
     permit: Permit,
 ) -> Response<Body> {
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     let mut exchange = match begin(&present, known, head, request, meta).await {
         Ok(exchange) => exchange,
         Err(answer) => return refusal::answer(answer),
@@ -230,7 +230,7 @@ pub(super) async fn notify(
     known: &Known,
     notification: &Notification<'_>,
 ) -> Response<Body> {
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     if let Some(change) = session::notify(notification, Some(&present.presence.live))
         && let Err(error) = remember(&present, change).await
     {
@@ -239,7 +239,7 @@ pub(super) async fn notify(
     refusal::empty(StatusCode::ACCEPTED)
 }
 
-fn refuse_malformed(
+async fn refuse_malformed(
     endpoint: &Arc<Endpoint>,
     known: &Known,
     malformed: Malformed,
@@ -247,7 +247,7 @@ fn refuse_malformed(
     if malformed.is_answer() {
         let response = refusal::error(StatusCode::BAD_REQUEST, None, &malformed.error);
         if let Some(id) = &malformed.id {
-            let live = &known.enter(endpoint).presence.live;
+            let live = &known.enter(endpoint).await.presence.live;
             live.spoil(id, malformed.error);
         }
         return response;
