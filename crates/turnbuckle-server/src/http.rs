@@ -35,6 +35,7 @@ mod reader;
 mod refusal;
 mod serving;
 mod session;
+mod stall;
 mod stateless;
 mod sweep;
 #[cfg(unix)]
@@ -116,9 +117,11 @@ struct Options {
     http_sse: Option<HttpSse>,
     body_limit: usize,
     max_in_flight: usize,
+    max_calls_per_session: usize,
     max_connections: usize,
     header_timeout: Duration,
     body_timeout: Duration,
+    write_timeout: Duration,
     shutdown_timeout: Duration,
     stream_heartbeat: Duration,
     stream_after: Duration,
@@ -137,9 +140,11 @@ impl Default for Options {
             http_sse: None,
             body_limit: 4 * 1024 * 1024,
             max_in_flight: 10_000,
+            max_calls_per_session: 256,
             max_connections: 16_384,
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
             stream_heartbeat: Duration::from_secs(15),
             stream_after: Duration::from_secs(10),
@@ -255,6 +260,16 @@ impl Http {
         self
     }
 
+    /// Limits the calls of one session that are running at one time; 256 unless set. Beyond, they are answered with
+    /// an error and status 429.
+    ///
+    /// Calls that are answered without waiting for anything do not count.
+    #[must_use]
+    pub fn max_calls_per_session(mut self, calls: usize) -> Self {
+        self.options.max_calls_per_session = calls;
+        self
+    }
+
     /// Limits the connections at one time; 16,384 unless set. Beyond, they wait to be accepted.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
@@ -273,6 +288,17 @@ impl Http {
     #[must_use]
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
         self.options.body_timeout = timeout.min(LONGEST);
+        self
+    }
+
+    /// Sets how long a connection may take nothing of what is written to it; a minute unless set.
+    ///
+    /// A client that reads nothing for so long is taken for gone: its connection is closed, and calls that end with
+    /// their connection are dropped. In HTTP/2 this counts for the connection, not for each of its streams. The
+    /// connections of a [`Service`] belong to whoever accepts them, and have no such limit from here.
+    #[must_use]
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.options.write_timeout = timeout.min(LONGEST);
         self
     }
 

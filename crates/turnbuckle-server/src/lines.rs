@@ -14,10 +14,13 @@ mod connection;
 mod ending;
 mod sink;
 
-use std::{future::Future, io, pin::pin, sync::Arc};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use http::Extensions;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::timeout,
+};
 use turnbuckle_protocol::{Principal, codec};
 
 pub(crate) use self::{
@@ -30,10 +33,14 @@ use crate::Server;
 /// How much is read at once.
 const CHUNK: usize = 16 * 1024;
 
+/// How long a peer that has ended its side may read nothing of what is left to write.
+const LAST_WRITE: Duration = Duration::from_secs(5);
+
 /// Serves one peer that sends and gets one message per line.
 ///
 /// Returns when the peer has ended its input and everything it asked for is answered; calls that are still running
-/// 5 seconds later are dropped. A peer that leaves is no error. [`Lines`] has the options.
+/// 5 seconds later are dropped, and so is what the peer then does not read for 5 to 10 seconds. A peer that leaves is
+/// no error. [`Lines`] has the options.
 ///
 /// ```
 /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -196,9 +203,33 @@ async fn write(sink: &Sink, writer: impl AsyncWrite) -> io::Result<()> {
     let mut writer = pin!(writer);
     let mut spare = Vec::new();
     while let Some(batch) = sink.take(spare).await? {
-        writer.write_all(&batch).await?;
-        writer.flush().await?;
+        let mut rest = &batch[..];
+        while !rest.is_empty() {
+            let written = unless_given_up(sink, writer.write(rest)).await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            rest = &rest[written..];
+        }
+        unless_given_up(sink, writer.flush()).await?;
         spare = sink.written(batch, Ok(()));
     }
-    writer.shutdown().await
+    unless_given_up(sink, writer.shutdown()).await
+}
+
+/// Waits for a peer to read, and for one that has ended its side not for ever.
+async fn unless_given_up<T>(
+    sink: &Sink,
+    step: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let mut step = pin!(step);
+    loop {
+        let has_ended = sink.is_ended();
+        match timeout(LAST_WRITE, step.as_mut()).await {
+            Ok(outcome) => return outcome,
+            // As if the peer had left, which it most likely has.
+            Err(_) if has_ended => return Err(io::ErrorKind::BrokenPipe.into()),
+            Err(_) => {}
+        }
+    }
 }

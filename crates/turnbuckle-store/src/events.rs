@@ -11,7 +11,8 @@ use crate::{BoxFuture, SessionId, StoreError};
 ///
 /// Everything is looked up inside one session: the id of another session's event is unknown here.
 /// The log is bounded and forgets the oldest events first; a resumption that would skip some says so
-/// in [`Replay::lost`].
+/// in [`Replay::lost`]. The newest event of a stream is forgotten only when all streams together have
+/// too much.
 pub trait Events: Send + Sync {
     /// Begins a stream.
     fn open<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<StreamId, StoreError>>;

@@ -71,7 +71,7 @@ impl Default for SessionLimits {
 pub struct EventLimits {
     /// Events of one stream.
     pub max_events: usize,
-    /// Bytes of one stream.
+    /// Bytes of one stream; its newest event stays even if it alone has more.
     pub max_stream_bytes: usize,
     /// Streams of one session; finished ones make room for new ones.
     pub max_streams: usize,

@@ -36,7 +36,7 @@ pub(super) async fn post(
     if let Err(refusal) = check(known.rules(), &entries) {
         return refusal;
     }
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     let mut work = Work::batch();
     for entry in entries {
         match entry {
@@ -100,7 +100,7 @@ async fn begin(
         Ok(exchange) => exchange,
         Err(answer) => return work.push_answer(answer),
     };
-    match present.presence.live.begin(&exchange.call) {
+    match present.presence.begin(&exchange.call) {
         Ok(running) => work.push(exchange, running),
         Err(error) => work.push_answer(Answer::error(id, &error, 400)),
     }

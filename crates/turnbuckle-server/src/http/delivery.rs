@@ -1,7 +1,8 @@
 //! The answer of a call that outlives its connection.
 //!
 //! A task runs the call. The connection waits until it is decided whether the answer is one JSON body or a stream;
-//! a stream is written to the log, and whoever is connected reads it from there.
+//! a stream is written to the log, and whoever is connected reads it from there. Where the log has no room for
+//! another stream, the answer is one body however long it takes.
 
 use std::sync::Arc;
 
@@ -33,8 +34,6 @@ enum Decision {
     Stream(Box<Reader>),
     /// Not at all, since the client cancelled.
     Nothing,
-    /// The stream could not be opened.
-    Refused(StoreError),
 }
 
 /// Gives calls to a task of their own, and answers with what comes of them.
@@ -56,7 +55,6 @@ pub(super) async fn deliver(
         Ok(Decision::Json(answer)) => refusal::answer(answer),
         Ok(Decision::Stream(reader)) => event_stream(Body::events(reader.into_events())),
         Ok(Decision::Nothing) => event_stream(Body::empty()),
-        Ok(Decision::Refused(error)) => refusal::busy(None, error.to_string()),
         // The runtime is shutting down.
         Err(_) => refusal::empty(StatusCode::SERVICE_UNAVAILABLE),
     }
@@ -72,20 +70,14 @@ struct Delivery {
 impl Delivery {
     async fn run(mut self, decide: oneshot::Sender<Decision>) {
         let Some((first, hangs_up)) = self.until_stream().await else {
-            self.present.presence.live.has_answered();
-            let decision = self
-                .work
-                .into_answer()
-                .map_or(Decision::Nothing, Decision::Json);
-            // A connection that is lost before it got an id cannot ask for the answer.
-            let _ = decide.send(decision);
-            return;
+            return self.answer(decide);
         };
         let sink = match Sink::open(&self.present).await {
             Ok(sink) => sink,
             Err(error) => {
-                let _ = decide.send(Decision::Refused(error));
-                return;
+                tracing::warn!(%error, "no room for a stream: what comes before the answer is not sent");
+                while !matches!(self.work.next().await, Next::Done) {}
+                return self.answer(decide);
             }
         };
         let reader = Reader::new(self.present.clone(), Some(sink.feed.attach()), sink.start)
@@ -99,6 +91,17 @@ impl Delivery {
         }
         self.stream(&sink).await;
         sink.close().await;
+    }
+
+    /// Answers with one body.
+    fn answer(self, decide: oneshot::Sender<Decision>) {
+        self.present.presence.live.has_answered();
+        let decision = self
+            .work
+            .into_answer()
+            .map_or(Decision::Nothing, Decision::Json);
+        // A connection that is lost before it got an id cannot ask for the answer.
+        let _ = decide.send(decision);
     }
 
     /// Runs the calls while the answer may be one body. `None` if it is; else what begins the stream.

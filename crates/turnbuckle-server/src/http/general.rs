@@ -11,7 +11,7 @@ use std::{
 use ::http::{Response, StatusCode};
 use tokio::time::{Instant, sleep};
 use turnbuckle_protocol::RpcError;
-use turnbuckle_store::{Change, EventId, Lagged, Subscription};
+use turnbuckle_store::{Change, EventId, Lagged, Replay, Subscription};
 
 use super::{
     body::Body,
@@ -85,7 +85,7 @@ async fn resume(
         None => Ok(None),
     };
     let last = match (replay, last) {
-        (Ok(Some(_)), Some(last)) => last,
+        (Ok(Some(replay)), Some(last)) if !lacks_its_end(&replay) => last,
         (Err(error), _) => return refusal::busy(None, error.to_string()),
         // Not 404: the client would take its session for lost.
         _ => {
@@ -93,13 +93,13 @@ async fn resume(
                 StatusCode::BAD_REQUEST,
                 None,
                 &RpcError::invalid_request(
-                    "`Last-Event-ID` names no event of this session that is still known; \
-                     open a new stream without it",
+                    "`Last-Event-ID` names no event of this session that is still known, or one whose stream \
+                     has since ended with an answer that is not; open a new stream without it",
                 ),
             );
         }
     };
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     let attached = present.presence.feed(last.stream).map(|feed| feed.attach());
     let reader = Reader::new(present, attached, last)
         .greet(false)
@@ -107,9 +107,17 @@ async fn resume(
     event_stream(Body::events(reader.into_events()))
 }
 
+/// Says whether the last event of a finished stream is forgotten, with the answer most likely.
+///
+/// Who resumes such a stream would see it end without a word, and come back again and again. A gap further up is
+/// not told: what the client waits for still comes.
+fn lacks_its_end(replay: &Replay) -> bool {
+    replay.lost && replay.finished && replay.events.is_empty()
+}
+
 /// Opens a new stream.
 async fn open(endpoint: &Arc<Endpoint>, known: &Known, permit: Permit) -> Response<Body> {
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     // Before the client hears of its stream: what changes afterwards must not be missed.
     let changes = endpoint.server.store_ref().bus.subscribe();
     let sink = match Sink::open(&present).await {

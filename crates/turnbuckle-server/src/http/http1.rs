@@ -7,7 +7,10 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::endpoint::{Endpoint, Link};
+use super::{
+    endpoint::{Endpoint, Link},
+    stall::WriteStall,
+};
 
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 * 1024;
@@ -18,6 +21,7 @@ where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let header_timeout = endpoint.options.header_timeout;
+    let io = TokioIo::new(WriteStall::new(io, endpoint.options.write_timeout));
     let link = Link::new(peer);
     let (served, own_link) = (endpoint.clone(), link.clone());
     let service = service_fn(move |request: Request<Incoming>| {
@@ -29,7 +33,7 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(header_timeout)
         .max_header_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(io), service);
+        .serve_connection(io, service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         biased;

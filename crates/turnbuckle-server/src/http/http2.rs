@@ -22,7 +22,10 @@ use tokio::{
     time::sleep,
 };
 
-use super::endpoint::{Endpoint, Link};
+use super::{
+    endpoint::{Endpoint, Link},
+    stall::WriteStall,
+};
 
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 * 1024;
@@ -38,6 +41,7 @@ where
     let header_timeout = endpoint.options.header_timeout;
     let begun = Arc::new(AtomicBool::new(false));
     let begins = begun.clone();
+    let io = TokioIo::new(WriteStall::new(io, endpoint.options.write_timeout));
     let link = Link::new(peer);
     let (served, own_link) = (endpoint.clone(), link.clone());
     let service = service_fn(move |request: Request<Incoming>| {
@@ -57,7 +61,7 @@ where
         .max_header_list_size(MAX_HEAD as u32)
         .keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
+    let mut connection = pin!(builder.serve_connection(io, service));
     // Nobody else counts the time until the first bytes have said which version follows.
     let mut silence = pin!(async {
         sleep(header_timeout).await;

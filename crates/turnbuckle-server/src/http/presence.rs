@@ -8,15 +8,19 @@ use std::{
     hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use tokio::sync::Notify;
+use turnbuckle_protocol::RpcError;
 use turnbuckle_store::{SessionId, StreamId};
 
 use super::{endpoint::Endpoint, feed::Feed, general::GeneralStreams};
-use crate::lifecycle::live::Live;
+use crate::{
+    context::Call,
+    lifecycle::live::{self, Live},
+};
 
 /// Sessions whose keys fall into different shards do not wait for each other.
 const SHARDS: usize = 32;
@@ -41,6 +45,8 @@ pub(super) struct Presence {
     pub(super) general: GeneralStreams,
     /// The streams that something is still written to.
     feeds: Mutex<HashMap<StreamId, Arc<Feed>>>,
+    /// How many calls are running.
+    running: AtomicUsize,
     closed: AtomicBool,
     closing: Notify,
 }
@@ -87,6 +93,12 @@ impl Presences {
         }
     }
 
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
     fn leave(&self, session: &SessionId, presence: &Arc<Presence>) {
         let mut shard = self.shard(session);
         let Some(entry) = shard.get_mut(session) else {
@@ -109,6 +121,21 @@ impl Presences {
 }
 
 impl Presence {
+    /// Notes a running call, so that it can be cancelled; refuses an id that is in use.
+    pub(super) fn begin(self: &Arc<Self>, call: &Arc<Call>) -> Result<Running, RpcError> {
+        let running = self.live.begin(call)?;
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Ok(Running {
+            _running: running,
+            presence: self.clone(),
+        })
+    }
+
+    /// How many calls are running.
+    pub(super) fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+
     /// Adds a stream, so that a client that resumes it finds it.
     pub(super) fn add(&self, feed: &Arc<Feed>) {
         let finished = {
@@ -152,6 +179,18 @@ impl Presence {
     }
 }
 
+/// A running call of a session.
+pub(super) struct Running {
+    _running: live::Running,
+    presence: Arc<Presence>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.presence.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Keeps a session present.
 pub(super) struct Present {
     pub(super) endpoint: Arc<Endpoint>,
@@ -160,12 +199,12 @@ pub(super) struct Present {
 }
 
 impl Present {
-    /// Keeps what is known about this session until it ends.
-    pub(super) fn keep(&self) {
+    /// Keeps what is known about this session until it ends; says whether it was not kept before.
+    pub(super) fn keep(&self) -> bool {
         let mut shard = self.endpoint.presences.shard(&self.session);
-        if let Some(entry) = shard.get_mut(&self.session) {
-            entry.kept = true;
-        }
+        shard
+            .get_mut(&self.session)
+            .is_some_and(|entry| !std::mem::replace(&mut entry.kept, true))
     }
 }
 

@@ -120,7 +120,7 @@ pub(super) async fn post(
             notify(endpoint, &known, &notification).await
         }
         Ok(Incoming::One(Message::Response(response))) => {
-            known.enter(endpoint).presence.live.resolve(response);
+            known.enter(endpoint).await.presence.live.resolve(response);
             refusal::empty(StatusCode::ACCEPTED)
         }
         Ok(Incoming::One(Message::Complaint(error))) => {
@@ -128,7 +128,7 @@ pub(super) async fn post(
             refusal::empty(StatusCode::ACCEPTED)
         }
         Ok(Incoming::Batch(entries)) => batch::post(endpoint, &known, &head, entries, permit).await,
-        Err(malformed) => refuse_malformed(endpoint, &known, malformed),
+        Err(malformed) => refuse_malformed(endpoint, &known, malformed).await,
     }
 }
 
@@ -149,12 +149,15 @@ async fn call(
     meta: RequestMeta<'_>,
     permit: Permit,
 ) -> Response<Body> {
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     let mut exchange = match begin(&present, known, head, request, meta).await {
         Ok(exchange) => exchange,
         Err(answer) => return refusal::answer(answer),
     };
     let live = &present.presence.live;
+    // Most calls are ready now, so only those that are not are noted, below. A second call with the same id that comes
+    // while another thread is just here may so run up to its first pause; then one of the two is refused, and the
+    // other goes on.
     let said = match poll_fn(|cx| Poll::Ready(exchange.poll_step(cx))).await {
         Poll::Ready(Step::Answer(answer)) => {
             live.has_answered();
@@ -163,7 +166,7 @@ async fn call(
         Poll::Ready(Step::Message(message)) => Some(message),
         Poll::Ready(Step::Cancelled(_)) | Poll::Pending => None,
     };
-    let running = match live.begin(&exchange.call) {
+    let running = match present.presence.begin(&exchange.call) {
         Ok(running) => running,
         Err(error) => return refusal::error(StatusCode::BAD_REQUEST, Some(&request.id), &error),
     };
@@ -186,12 +189,24 @@ pub(super) async fn begin(
     let server = &present.endpoint.server;
     let arrival = head.arrival();
     match session::begin(server, &known.record, live.clone(), request, meta, arrival) {
+        Begun::Exchange(exchange) if !exchange.is_settled() && is_busy(present) => {
+            let error = RpcError::internal(
+                "too many calls of this session are running; try again when some are done",
+            );
+            Err(Answer::error(Some(&request.id), &error, 429))
+        }
         Begun::Exchange(exchange) => Ok(exchange),
         Begun::Change(change, exchange) => match remember(present, change).await {
             Ok(()) => Ok(exchange),
             Err(error) => Err(Answer::error(Some(&request.id), &error, 200)),
         },
     }
+}
+
+/// Says whether as many calls of a session are running as may be: they outlive their connections, so nothing else
+/// keeps one client from taking the place of all others.
+fn is_busy(present: &Present) -> bool {
+    present.presence.running() >= present.endpoint.options.max_calls_per_session
 }
 
 async fn remember(present: &Present, change: SessionChange) -> Result<(), RpcError> {
@@ -215,7 +230,7 @@ pub(super) async fn notify(
     known: &Known,
     notification: &Notification<'_>,
 ) -> Response<Body> {
-    let present = known.enter(endpoint);
+    let present = known.enter(endpoint).await;
     if let Some(change) = session::notify(notification, Some(&present.presence.live))
         && let Err(error) = remember(&present, change).await
     {
@@ -224,7 +239,7 @@ pub(super) async fn notify(
     refusal::empty(StatusCode::ACCEPTED)
 }
 
-fn refuse_malformed(
+async fn refuse_malformed(
     endpoint: &Arc<Endpoint>,
     known: &Known,
     malformed: Malformed,
@@ -232,7 +247,7 @@ fn refuse_malformed(
     if malformed.is_answer() {
         let response = refusal::error(StatusCode::BAD_REQUEST, None, &malformed.error);
         if let Some(id) = &malformed.id {
-            let live = &known.enter(endpoint).presence.live;
+            let live = &known.enter(endpoint).await.presence.live;
             live.spoil(id, malformed.error);
         }
         return response;

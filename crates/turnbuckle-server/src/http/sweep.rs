@@ -58,5 +58,8 @@ impl Endpoint {
         if let Err(error) = store.events.sweep().await {
             tracing::warn!(%error, "cannot sweep events");
         }
+        if let Err(error) = store.journals.sweep().await {
+            tracing::warn!(%error, "cannot sweep journals");
+        }
     }
 }

@@ -16,7 +16,9 @@ use super::{
     batch,
     body::Body,
     endpoint::{Endpoint, Head, Permit},
-    mirror, refusal, stateless,
+    mirror,
+    presence::Presence,
+    refusal, stateless,
     work::{Next, Work},
 };
 use crate::{
@@ -86,7 +88,7 @@ async fn answer_batch(
     if let Err(refusal) = batch::check(rules, &entries) {
         return refusal;
     }
-    let live: Arc<Live> = Arc::default();
+    let presence: Arc<Presence> = Arc::default();
     let mut work = Work::batch();
     for entry in entries {
         let request = match entry {
@@ -99,10 +101,12 @@ async fn answer_batch(
                 continue;
             }
         };
-        let begun = begin(endpoint, record, live.clone(), head, &request).and_then(|exchange| {
-            live.begin(&exchange.call)
-                .map(|running| (exchange, running))
-        });
+        let begun =
+            begin(endpoint, record, presence.live.clone(), head, &request).and_then(|exchange| {
+                presence
+                    .begin(&exchange.call)
+                    .map(|running| (exchange, running))
+            });
         match begun {
             Ok((exchange, running)) => work.push(exchange, running),
             Err(error) => work.push_answer(Answer::error(Some(&request.id), &error, 200)),

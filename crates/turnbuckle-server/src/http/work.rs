@@ -8,10 +8,8 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::{
-    exchange::{Answer, Exchange, Step},
-    lifecycle::live::Running,
-};
+use super::presence::Running;
+use crate::exchange::{Answer, Exchange, Step};
 
 /// Calls that are answered together.
 pub(super) struct Work {

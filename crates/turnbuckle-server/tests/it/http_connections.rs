@@ -117,6 +117,18 @@ fn hanging() -> (Server, Arc<AtomicUsize>) {
             Ok::<_, ToolError>("never".to_owned())
         }
     };
+    let counter = running.clone();
+    let flood = move |_: Empty, cx: Context| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        let count = Count(counter.clone());
+        async move {
+            let _count = count;
+            for step in 0_u32.. {
+                cx.progress_message(step, None, "x".repeat(1024)).await;
+            }
+            Ok::<_, ToolError>("never".to_owned())
+        }
+    };
     let silent = hang.clone();
     let server = server()
         .tool(Tool::new("hang", move |_: Empty, cx: Context| {
@@ -124,7 +136,8 @@ fn hanging() -> (Server, Arc<AtomicUsize>) {
         }))
         .tool(Tool::new("hang_aloud", move |_: Empty, cx: Context| {
             hang(cx, true)
-        }));
+        }))
+        .tool(Tool::new("flood", flood));
     (server, running)
 }
 
@@ -307,6 +320,21 @@ async fn a_client_that_never_reads_stops_the_handler() {
     let mut other = listening.connect().await;
     write(&mut other, &call("echo", &json!({ "message": "hi" }))).await;
     read_until(&mut other, r#""text":"hi""#).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_reads_is_given_up() {
+    let (server, running) = hanging();
+    let listening = listen(Http::new(server));
+    let mut stream = listening.connect().await;
+    write(&mut stream, &call("flood", &json!({}))).await;
+    becomes(&running, 1).await;
+
+    tokio::time::sleep(Duration::from_secs(55)).await;
+    assert_eq!(running.load(Ordering::SeqCst), 1, "it may still read");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+
+    becomes(&running, 0).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -336,3 +336,32 @@ async fn two_version_headers_are_refused_everywhere() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_has_a_limit_of_running_calls() {
+    let caller = Caller::of(Http::new(server()).max_calls_per_session(2))
+        .in_session("2025-11-25")
+        .await;
+    let sleep = |id| {
+        let caller = caller.clone();
+        tokio::spawn(async move { caller.tool(id, "sleep", json!({})).await })
+    };
+    let (first, second) = (sleep(1), sleep(2));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // Those whose connection is lost count too.
+    first.abort();
+
+    let refused = caller.tool(3, "sleep", json!({})).await;
+    assert_eq!(refused.status(), 429);
+    let refused = refused.json().await;
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&json!(3), &json!(-32603))
+    );
+    let ping = json!({ "jsonrpc": "2.0", "id": 4, "method": "ping" });
+    assert_eq!(caller.post(&ping).await.status(), 200);
+
+    drop(second.await.unwrap());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(caller.tool(3, "sleep", json!({})).await.is_stream());
+}

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Server, Tool, ToolError, http::Http};
+use turnbuckle_store::{Limits, Store};
 
 use crate::http_caller::{Caller, Empty, Stream, server};
 
@@ -490,4 +491,78 @@ async fn a_stream_needs_a_client_that_reads_events() {
         caller.send(builder, "").await.refusal().await,
         (406, -32600)
     );
+}
+
+/// A server whose tool `large` returns this many bytes after a word of progress.
+fn with_large_answer(bytes: usize) -> Server {
+    let large = Tool::new("large", move |_: Empty, cx: Context| async move {
+        cx.progress(1, 2).await;
+        tokio::task::yield_now().await;
+        Ok::<_, ToolError>("x".repeat(bytes))
+    });
+    server().tool(large)
+}
+
+/// Calls `large`, loses the connection before the answer, and returns the id of the last event.
+async fn lose_large_answer(caller: &Caller) -> String {
+    let mut stream = caller.tool(1, "large", json!({})).await.stream();
+    let last = stream.prime().await;
+    drop(stream);
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    // The call is over once its id is free.
+    while caller
+        .tool(1, "echo", json!({ "message": "a" }))
+        .await
+        .status()
+        != 200
+    {
+        assert_eq!(caller.post(&ping).await.status(), 200);
+        tokio::task::yield_now().await;
+    }
+    tokio::task::yield_now().await;
+    last
+}
+
+#[tokio::test]
+async fn a_large_answer_survives_a_lost_connection() {
+    let caller = Caller::new(with_large_answer(2 * 1024 * 1024))
+        .in_session("2025-11-25")
+        .await;
+    let last = lose_large_answer(&caller).await;
+
+    let messages = caller.get(Some(&last)).await.stream().messages().await;
+
+    let answer = messages.last().expect("the answer");
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.len(), 2 * 1024 * 1024);
+}
+
+#[tokio::test]
+async fn whoever_resumes_a_stream_whose_answer_is_lost_is_told() {
+    let mut limits = Limits::default();
+    limits.events.max_total_bytes = 16 * 1024;
+    let server = with_large_answer(64 * 1024).store(Store::memory_with(limits));
+    let caller = Caller::new(server).in_session("2025-11-25").await;
+    let last = lose_large_answer(&caller).await;
+
+    let resumed = caller.get(Some(&last)).await;
+
+    assert_eq!(resumed.refusal().await, (400, -32600));
+}
+
+#[tokio::test]
+async fn a_call_without_room_for_a_stream_is_answered_as_json() {
+    let mut limits = Limits::default();
+    limits.events.max_streams = 1;
+    let caller = Caller::new(server().store(Store::memory_with(limits)))
+        .in_session("2025-11-25")
+        .await;
+    let _open = caller.get(None).await.stream();
+
+    let answered = caller.tool(1, "progress", json!({ "steps": 3 })).await;
+
+    assert_eq!(answered.status(), 200);
+    let answer = answered.json().await;
+    assert_eq!(answer["id"], 1);
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
 }

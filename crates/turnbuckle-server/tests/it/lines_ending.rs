@@ -287,3 +287,18 @@ async fn handlers_see_who_the_peer_is_and_what_the_transport_gives_along() {
         );
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_ends_its_input_and_reads_nothing_is_given_up() {
+    let mut peer = Peer::with_buffer(Lines::new(Server::new("test", "1")), 512);
+    for _ in 0..20 {
+        peer.request("ping", json!({})).await;
+    }
+    peer.end_input().await;
+    let begun = Instant::now();
+
+    peer.is_served_no_more().await.unwrap();
+
+    assert!(begun.elapsed() >= Duration::from_secs(5));
+    assert!(begun.elapsed() <= Duration::from_secs(11));
+}

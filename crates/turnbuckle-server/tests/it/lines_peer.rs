@@ -169,6 +169,14 @@ impl Peer {
         rest
     }
 
+    /// Reads nothing, and returns what the server makes of it.
+    pub(crate) async fn is_served_no_more(&mut self) -> io::Result<()> {
+        timeout(Duration::from_secs(600), &mut self.serving)
+            .await
+            .expect("the server gives up")
+            .unwrap()
+    }
+
     /// Goes away, and returns what the server makes of it.
     pub(crate) async fn leave(self) -> io::Result<()> {
         drop((self.reader, self.writer));

@@ -228,8 +228,11 @@ impl Stream {
         }
     }
 
+    /// Forgets the oldest events, but not the newest for its size: most likely it is the answer.
     fn trim(&mut self, limits: &EventLimits) {
-        while self.log.len() > limits.max_events || self.bytes() > limits.max_stream_bytes {
+        while self.log.len() > limits.max_events
+            || (self.log.len() > 1 && self.bytes() > limits.max_stream_bytes)
+        {
             self.pop();
         }
     }

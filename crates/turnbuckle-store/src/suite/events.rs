@@ -15,7 +15,7 @@ pub async fn events(make: impl AsyncFn(Limits) -> Store) {
     a_finished_stream_takes_nothing_and_is_kept_for_a_while(&make).await;
     a_forgotten_session_has_no_streams(&make).await;
     the_oldest_events_go_first_and_their_loss_is_told(&make).await;
-    an_event_larger_than_its_stream_is_lost_at_once(&make).await;
+    an_event_larger_than_its_stream_stays_until_the_next(&make).await;
     finished_streams_make_room_and_open_ones_do_not(&make).await;
     all_streams_together_are_bounded(&make).await;
 }
@@ -220,15 +220,22 @@ async fn the_oldest_events_go_first_and_their_loss_is_told(make: &impl AsyncFn(L
     }
 }
 
-async fn an_event_larger_than_its_stream_is_lost_at_once(make: &impl AsyncFn(Limits) -> Store) {
+async fn an_event_larger_than_its_stream_stays_until_the_next(
+    make: &impl AsyncFn(Limits) -> Store,
+) {
     let mut limits = Limits::default();
     limits.events.max_stream_bytes = 10;
     let log = Log::new(&make(limits).await.events).await;
+    let start = log.append("").await;
     let first = log.append("a").await;
 
     let large = log.append("12345678901").await;
-    log.append("b").await;
+    let replay = log.after(&first).await.unwrap();
+    assert_eq!(texts(&replay), ["12345678901"]);
+    assert!(!replay.lost);
+    assert!(log.after(&start).await.unwrap().lost);
 
+    log.append("b").await;
     assert!(log.after(&first).await.unwrap().lost);
     let replay = log.after(&large).await.unwrap();
     assert_eq!(texts(&replay), ["b"]);
