@@ -4,6 +4,8 @@
 //! fits into other web frameworks. Safe unless told otherwise: `Host` and `Origin` are checked, and everything a
 //! client can make the server hold has a limit.
 //!
+//! Clients that know only the transport of 2024-11-05 are served beside it, with [`HttpSse`], if you say so.
+//!
 //! What tools, resources and prompts do is not known here.
 
 #![expect(

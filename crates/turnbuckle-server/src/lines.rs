@@ -12,6 +12,7 @@ mod call;
 mod changes;
 mod connection;
 mod ending;
+mod line;
 mod sink;
 
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};

@@ -1,20 +1,16 @@
-//! One peer that keeps a connection: from a line to what is to be done about it.
+//! One peer that keeps a connection: from a message to what is to be done about it.
 //!
-//! Lines come from a pair of byte streams; HTTP+SSE makes bodies and events of them.
+//! Messages come as lines of a byte stream, or as bodies where HTTP+SSE makes events of outgoing lines.
 //!
 //! Both eras live side by side here: every request is judged by itself, and what a handshake said is remembered apart
 //! from what stands on its own.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
 
 use http::Extensions;
 use tokio::{sync::Semaphore, task::AbortHandle};
 use turnbuckle_protocol::{
     Principal, RequestId, RpcError,
-    codec::lines::Line,
     jsonrpc::{self, Incoming, Malformed, Message, Notification, Request, Response},
     meta::RequestMeta,
 };
@@ -56,7 +52,7 @@ pub(crate) struct Connection {
     extensions: Extensions,
     line_limit: usize,
     handshake_limit: usize,
-    has_seen_headers: AtomicBool,
+    pub(super) has_seen_headers: AtomicBool,
 }
 
 /// What is known of the sender beside a message; only asked for if the message is a request.
@@ -114,21 +110,7 @@ impl Connection {
         self.line_limit
     }
 
-    /// Takes one line. What can be answered at once is added to the sink; the writer is not woken.
-    pub(crate) fn receive(self: &Arc<Self>, line: Line<'_>) {
-        let bytes = match line {
-            Line::Message(bytes) => bytes,
-            Line::TooLong => return self.refuse(&too_long(self.line_limit)),
-            Line::LspHeader => return self.refuse_headers(),
-        };
-        match jsonrpc::parse(bytes) {
-            Ok(incoming) => self.handle(incoming, &|| self.arrival()),
-            Err(malformed) => self.complain(malformed, Outlet::Line),
-        }
-    }
-
-    /// Takes what one line, or whatever else frames it, says. What can be answered at once is added to the sink; the
-    /// writer is not woken.
+    /// Takes what came at once. What can be answered without waiting is added to the sink; the writer is not woken.
     pub(crate) fn handle(self: &Arc<Self>, incoming: Incoming<'_>, arrival: Arriving<'_>) {
         match incoming {
             Incoming::One(message) => self.take(message, Outlet::Line, arrival),
@@ -289,7 +271,7 @@ impl Connection {
     }
 
     /// Answers bytes that are no message, or tells whoever waits for the answer that they were meant to be.
-    fn complain(&self, malformed: Malformed, outlet: Outlet) {
+    pub(super) fn complain(&self, malformed: Malformed, outlet: Outlet) {
         if !malformed.is_answer() {
             match &malformed.id {
                 Some(id) => self.fail(id, &malformed.error, outlet),
@@ -300,20 +282,8 @@ impl Connection {
         }
     }
 
-    fn refuse_headers(&self) {
-        if !self.has_seen_headers.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                "the client frames its messages with `Content-Length`, as language servers do; \
-                 this protocol has one message per line"
-            );
-        }
-        self.refuse(&RpcError::parse_error(
-            "`Content-Length` framing is not part of this protocol: send one message per line",
-        ));
-    }
-
     /// Answers something whose id is not known.
-    fn refuse(&self, error: &RpcError) {
+    pub(super) fn refuse(&self, error: &RpcError) {
         self.send(Outlet::Line, self.error_without_id(error));
     }
 
@@ -335,7 +305,7 @@ impl Connection {
         }
     }
 
-    fn arrival(&self) -> Arrival {
+    pub(super) fn arrival(&self) -> Arrival {
         Arrival {
             principal: self.principal.clone(),
             extensions: self.extensions.clone(),
@@ -344,12 +314,6 @@ impl Connection {
             ..Arrival::default()
         }
     }
-}
-
-fn too_long(limit: usize) -> RpcError {
-    RpcError::invalid_request(format!(
-        "the line is longer than the {limit} bytes that this server reads"
-    ))
 }
 
 /// The error for a peer that has too much running at once.

@@ -14,7 +14,6 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep, timeout},
 };
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
     Context, Server, Tool, ToolError,
     http::{self, HttpSse},
@@ -99,7 +98,6 @@ async fn no_call_outlives_a_stream_that_ends_while_it_is_posted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_shows_that_it_lives() {
-    req!("http.sse.keepalive");
     let caller = Caller::of(offered(server()).stream_heartbeat(Duration::from_secs(3)));
     let mut peer = Peer::open(&caller).await;
 
@@ -112,7 +110,6 @@ async fn a_silent_stream_shows_that_it_lives() {
 
 #[tokio::test]
 async fn there_are_only_so_many_streams() {
-    req!("http.sse.connection-limits");
     let http = http::Http::new(server()).http_sse(HttpSse::new().max_streams(2));
     let caller = Caller::of(http);
     let first = Peer::open(&caller).await;
