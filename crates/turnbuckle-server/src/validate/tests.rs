@@ -310,6 +310,19 @@ fn a_deep_value_of_a_schema_that_contains_itself_is_answered() {
     assert!(shallow.contains("`arguments.a.next`:"), "{shallow}");
 }
 
+/// Whatever joins the ways, and however the schema is found again.
+#[test]
+fn no_way_of_containing_itself_makes_a_check_slow() {
+    let deep = format!("{}1{}", "{\"next\":".repeat(100), "}".repeat(100));
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        for reference in ["$ref", "$dynamicRef"] {
+            let way = json!({ "type": "object", "properties": { "next": { reference: "#" } } });
+            let error = validator(json!({ keyword: [way, way, way] })).check(&deep);
+            assert!(error.is_err(), "{keyword} {reference}");
+        }
+    }
+}
+
 #[test]
 fn a_schema_that_contains_itself_once_per_level_is_explained_at_any_depth() {
     let schema = json!({ "properties": { "next": { "$ref": "#" }, "end": { "type": "null" } } });
