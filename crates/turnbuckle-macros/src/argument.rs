@@ -44,7 +44,8 @@ impl Argument {
         };
         match kind {
             Kind::Tool => Ok(argument),
-            Kind::Prompt | Kind::Resource => argument.check_text(noun),
+            Kind::Prompt => argument.check_text("arguments of a prompt"),
+            Kind::Resource => argument.check_text("variables of a URI"),
         }
     }
 
@@ -67,14 +68,14 @@ impl Argument {
     }
 
     /// Arguments of prompts and variables of templates are text. What serde is told about one is taken at its word.
-    fn check_text(self, noun: &str) -> Result<Self> {
+    fn check_text(self, such: &str) -> Result<Self> {
         let ty = inside_option(&self.ty).unwrap_or(&self.ty);
         let told = self
             .attributes
             .iter()
             .any(|one| one.path().is_ident("serde"));
         if !told && last_segment(ty).is_some_and(|name| NOT_TEXT.iter().any(|one| name == one)) {
-            let message = format!("a {noun} gets text: take a `String` and parse it");
+            let message = format!("{such} are text: take a `String` and parse it");
             return Err(Error::new_spanned(ty, message));
         }
         Ok(self)

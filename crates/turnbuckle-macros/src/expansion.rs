@@ -20,6 +20,8 @@ pub(crate) struct Expansion<'a> {
     pub(crate) item: &'a ItemFn,
     pub(crate) function: &'a Function,
     pub(crate) options: &'a Options,
+    /// What the doc comment says.
+    pub(crate) description: Option<String>,
 }
 
 /// What the types of arguments derive.
@@ -76,9 +78,7 @@ impl Expansion<'_> {
 
     /// The calls on the builder: the description, then what the keys say.
     pub(crate) fn calls(&self) -> TokenStream {
-        let description = (self.function.description.as_ref())
-            .filter(|_| !self.options.has("description"))
-            .map(|text| quote!(.description(#text)));
+        let description = (self.description.as_ref()).map(|text| quote!(.description(#text)));
         let calls = self.options.calls();
         quote!(#description #calls)
     }
@@ -168,5 +168,6 @@ fn text(path: &TokenStream) -> String {
 /// Whether a type has an `impl Trait` in it, which can be written nowhere else.
 fn is_opaque(ty: &Type) -> bool {
     let text = quote!(#ty).to_string();
+    // A name with this ending is taken for it too, and goes without the check.
     text.split(' ').any(|word| word.ends_with("impl"))
 }

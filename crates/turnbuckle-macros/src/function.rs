@@ -8,14 +8,12 @@ use syn::{
 
 use crate::{
     argument::{Argument, is_context},
-    doc,
     gather::Gather,
     kind::Kind,
 };
 
 /// What is known about a function.
 pub(crate) struct Function {
-    pub(crate) description: Option<String>,
     pub(crate) parameters: Vec<Parameter>,
     /// Attributes of the type that holds the arguments.
     pub(crate) attributes: Vec<Attribute>,
@@ -24,7 +22,7 @@ pub(crate) struct Function {
 /// One parameter, in the function's order.
 pub(crate) enum Parameter {
     Context,
-    Argument(Argument),
+    Argument(Box<Argument>),
 }
 
 impl Function {
@@ -38,9 +36,8 @@ impl Function {
             parameters.extend(gather.check(parameter(kind, input, attributes)));
         }
         gather.check(check_contexts(&item.sig));
-        let description = gather.check(doc::description(&item.attrs)).flatten();
+        gather.check(check_attributes(&item.sig, &taken.function));
         gather.finish(Self {
-            description,
             parameters,
             attributes: taken.function,
         })
@@ -51,7 +48,7 @@ impl Function {
             .iter()
             .filter_map(|parameter| match parameter {
                 Parameter::Context => None,
-                Parameter::Argument(argument) => Some(argument),
+                Parameter::Argument(argument) => Some(&**argument),
             })
     }
 
@@ -162,22 +159,39 @@ fn parameter(kind: Kind, input: &FnArg, attributes: Vec<Attribute>) -> Result<Pa
             )),
             None => Ok(Parameter::Context),
         },
-        FnArg::Typed(input) => Argument::read(kind, input, attributes).map(Parameter::Argument),
+        FnArg::Typed(input) => {
+            let argument = Argument::read(kind, input, attributes)?;
+            Ok(Parameter::Argument(Box::new(argument)))
+        }
     }
 }
 
 fn check_contexts(signature: &Signature) -> Result<()> {
-    let contexts = signature.inputs.iter().filter_map(|input| match input {
-        FnArg::Typed(input) if is_context(&input.ty) => Some(input),
-        _ => None,
-    });
-    match contexts.into_iter().nth(1) {
+    match signature.inputs.iter().filter(is_context_input).nth(1) {
         Some(second) => Err(Error::new_spanned(
             second,
             "there is one context; take it once",
         )),
         None => Ok(()),
     }
+}
+
+fn check_attributes(signature: &Signature, attributes: &[Attribute]) -> Result<()> {
+    let has_arguments = signature
+        .inputs
+        .iter()
+        .any(|input| !is_context_input(&input));
+    match attributes.first() {
+        Some(attribute) if !has_arguments => Err(Error::new_spanned(
+            attribute,
+            "this is about arguments, and there are none",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn is_context_input(input: &&FnArg) -> bool {
+    matches!(input, FnArg::Typed(input) if is_context(&input.ty))
 }
 
 /// Says where a function is asynchronous and should not be, or the other way round.

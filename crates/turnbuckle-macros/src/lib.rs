@@ -83,7 +83,7 @@ mod uri;
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Error, Item, ItemFn, Result};
+use syn::{Error, Item, ItemFn, Result, parse_quote};
 
 use crate::{
     expansion::Expansion,
@@ -232,6 +232,9 @@ fn expand(kind: Kind, keys: TokenStream, item: TokenStream) -> TokenStream {
         Err(error) => return error.into_compile_error(),
     };
     let taken = Taken::off(&mut item);
+    // Arguments are owned, whether the function needs that or not.
+    item.attrs
+        .push(parse_quote!(#[allow(clippy::needless_pass_by_value)]));
     let beside = beside(kind, keys, &item, taken).unwrap_or_else(Error::into_compile_error);
     quote!(#item #beside)
 }
@@ -250,6 +253,11 @@ fn beside(kind: Kind, keys: TokenStream, item: &ItemFn, taken: Taken) -> Result<
     let mut gather = Gather::default();
     let options = gather.check(Options::read(kind, keys));
     let function = gather.check(Function::read(kind, item, taken));
+    // A comment that cannot be read does not matter where the description is said in another way.
+    let description = match &options {
+        Some(options) if options.has("description") => None,
+        _ => gather.check(doc::description(&item.attrs)).flatten(),
+    };
     gather.finish(())?;
     let (Some(options), Some(function)) = (&options, &function) else {
         return Ok(TokenStream::new());
@@ -259,6 +267,7 @@ fn beside(kind: Kind, keys: TokenStream, item: &ItemFn, taken: Taken) -> Result<
         item,
         function,
         options,
+        description,
     };
     match kind {
         Kind::Tool => tool::expand(&expansion),

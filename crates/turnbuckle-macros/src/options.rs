@@ -1,7 +1,7 @@
 //! The keys in the brackets of an attribute.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::{
     Error, Expr, ExprLit, Lit, LitStr, Path, Result, Token,
     ext::IdentExt,
@@ -80,8 +80,7 @@ impl Options {
                 (None, "destructive" | "open_world") => quote!(true),
                 (None, _) => quote!(),
             };
-            let method = format_ident!("{key}", span = key.span());
-            quote_spanned!(key.span()=> .#method(#argument))
+            quote_spanned!(key.span()=> .#key(#argument))
         });
         calls.collect()
     }
@@ -119,7 +118,12 @@ impl Given {
 impl Parse for Given {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         // Any word, because `crate` is one that Rust keeps for itself.
-        let key = input.call(Ident::parse_any)?;
+        let key = input.call(Ident::parse_any).map_err(|error| {
+            Error::new(
+                error.span(),
+                "a key is expected here, such as `name = \"…\"`",
+            )
+        })?;
         let value = match input.parse::<Option<Token![=]>>()? {
             Some(_) => Some(input.parse()?),
             None => None,

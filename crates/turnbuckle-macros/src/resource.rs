@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use syn::{Error, LitStr, Result};
+use syn::{Attribute, Error, LitStr, Result};
 
 use crate::{
     argument::Argument,
@@ -59,6 +59,11 @@ fn check_argument(argument: &Argument, uri: &LitStr, variables: &[Variable]) -> 
         let message = format!("`{name}` is no variable of `{}`", uri.value());
         return Err(Error::new(argument.name.span(), message));
     };
+    let of_schemars = |one: &&Attribute| one.path().is_ident("schemars");
+    if let Some(attribute) = argument.attributes.iter().find(of_schemars) {
+        let message = "clients are told no schema for the variables of a URI";
+        return Err(Error::new_spanned(attribute, message));
+    }
     if variable.may_be_missing && !argument.is_optional() {
         let message = format!("a URI may come without `{name}`: take an `Option`");
         return Err(Error::new_spanned(&argument.ty, message));

@@ -32,10 +32,13 @@ pub(crate) fn expand(tool: &Expansion<'_>) -> Result<TokenStream> {
 /// Refuses a name that the builder would refuse, as far as it is known.
 fn check_name(tool: &Expansion<'_>) -> Result<()> {
     let function = &tool.item.sig.ident;
-    let (name, span) = match (tool.options.has("name"), tool.options.literal("name")) {
-        (true, Some(name)) => (name.value(), name.span()),
+    let (name, span, remedy) = match (tool.options.has("name"), tool.options.literal("name")) {
+        (true, Some(name)) => (name.value(), name.span(), ""),
         (true, None) => return Ok(()),
-        (false, _) => (function.unraw().to_string(), function.span()),
+        (false, _) => {
+            let remedy = "; say another with `name = \"…\"`";
+            (function.unraw().to_string(), function.span(), remedy)
+        }
     };
     let good = (1..=128).contains(&name.len())
         && name
@@ -44,7 +47,8 @@ fn check_name(tool: &Expansion<'_>) -> Result<()> {
     if good {
         return Ok(());
     }
-    let message =
-        format!("`{name}` is no name for a tool: 1 to 128 letters, digits, `_`, `-` or `.`");
+    let message = format!(
+        "`{name}` is no name for a tool: 1 to 128 letters, digits, `_`, `-` or `.`{remedy}"
+    );
     Err(Error::new(span, message))
 }

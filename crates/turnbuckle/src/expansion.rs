@@ -8,6 +8,20 @@ pub use serde;
 pub const fn returns<T: Outcome>() {}
 
 /// Implemented by `Result` alone.
+///
+/// ```
+/// #[turnbuckle::tool]
+/// async fn greet(name: String) -> std::io::Result<String> {
+///     Ok(name)
+/// }
+/// ```
+///
+/// ```compile_fail,E0277
+/// #[turnbuckle::tool]
+/// async fn greet(name: String) -> String {
+///     name
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a tool, prompt or resource returns a `Result`",
     label = "this is not a `Result`"

@@ -38,8 +38,8 @@
 //! # }
 //! ```
 //!
-//! With the feature `macros`, the parameters of the function are the arguments and its doc comment is the description:
-//! `#[tool(read_only)]` on it, then `.tool(greet::tool())`. See [`macro@tool`], [`macro@prompt`] and [`macro@resource`].
+//! With the feature `macros`, attributes shorten this: the parameters of a function become the arguments, its doc comment
+//! becomes the description, and `#[tool(read_only)]` on `greet` gives `greet::tool()`. So do `#[prompt]` and `#[resource]`.
 //!
 //! # Where things are
 //!

@@ -115,6 +115,7 @@ async fn context_alone(cx: Context) -> Result<String, ToolError> {
 }
 
 /// Counts words.
+#[doc = include_str!("peer.rs")]
 #[tool(blocking, name = "count-words", description = concat!("Counts ", "them"))]
 fn count(text: String) -> Result<usize, std::num::ParseIntError> {
     Ok(text.split_whitespace().count())

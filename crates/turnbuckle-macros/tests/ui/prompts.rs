@@ -1,4 +1,5 @@
 //! Functions that cannot be prompts.
+#![allow(unused)]
 
 use turnbuckle::{RequestError, prompt};
 

@@ -1,4 +1,5 @@
 //! Functions that cannot be resources, and URIs that do not fit their functions.
+#![allow(unused)]
 
 use turnbuckle::{RequestError, resource};
 
@@ -42,6 +43,11 @@ async fn required(page: String) -> Result<String, RequestError> {
 #[resource(uri = "notes://{number}")]
 async fn number(number: u32) -> Result<String, RequestError> {
     Ok(String::new())
+}
+
+#[resource(uri = "notes://{number}")]
+async fn described(#[schemars(length(max = 4))] number: String) -> Result<String, RequestError> {
+    Ok(number)
 }
 
 #[resource(uri = "notes://all")]

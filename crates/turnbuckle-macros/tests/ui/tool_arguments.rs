@@ -1,4 +1,5 @@
 //! Parameters that cannot be arguments.
+#![allow(unused)]
 
 use turnbuckle::{Context, ToolError, tool};
 
@@ -32,6 +33,12 @@ async fn described_context(
 
 #[tool]
 async fn sometimes(#[cfg(unix)] name: String) -> Result<String, ToolError> {
+    Ok(String::new())
+}
+
+#[tool]
+#[serde(deny_unknown_fields)]
+async fn none_at_all(cx: Context) -> Result<String, ToolError> {
     Ok(String::new())
 }
 

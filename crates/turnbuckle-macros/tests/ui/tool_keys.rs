@@ -1,4 +1,5 @@
 //! Keys that `#[tool]` does not know, or not in this way.
+#![allow(unused)]
 
 use turnbuckle::{ToolError, tool};
 

@@ -1,4 +1,5 @@
 //! Functions that cannot be tools, and things that are no functions.
+#![allow(unused)]
 
 use turnbuckle::{ToolError, tool};
 
