@@ -38,6 +38,9 @@
 //! # }
 //! ```
 //!
+//! With the feature `macros`, attributes shorten this: the parameters of a function become the arguments, its doc comment
+//! becomes the description, and `#[tool(read_only)]` on `greet` gives `greet::tool()`. So do `#[prompt]` and `#[resource]`.
+//!
 //! # Where things are
 //!
 //! - [`stdio`], [`http`], [`lines`]: the transports, each with one verb and a builder for its options. The feature `http2`
@@ -49,6 +52,12 @@
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
 //! - [`store`]: where sessions, events and changes are kept, and the traits for a place of your own.
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod expansion;
+
+#[cfg(feature = "macros")]
+pub use turnbuckle_macros::{prompt, resource, tool};
 pub use turnbuckle_protocol::types;
 pub use turnbuckle_server::*;
 pub use turnbuckle_store as store;
