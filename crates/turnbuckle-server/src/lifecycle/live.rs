@@ -23,6 +23,7 @@ use crate::{context::Call, input::AskError, outbox::Outbox};
 /// Running calls and open questions of one peer.
 #[derive(Default)]
 pub(crate) struct Live {
+    /// 0 until the first question.
     next_id: AtomicI64,
     questions: Mutex<HashMap<RequestId, Question>>,
     running: Mutex<HashMap<RequestId, Arc<Call>>>,
@@ -53,7 +54,7 @@ impl Live {
         params: &[u8],
         patience: Patience,
     ) -> Result<String, AskError> {
-        let id = RequestId::from(self.next_id.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = RequestId::from(self.next_id());
         let (answer, mut answered) = oneshot::channel();
         let begun = Instant::now();
         lock(&self.questions).insert(
@@ -100,6 +101,22 @@ impl Live {
                 }
             }
         }
+    }
+
+    /// An id that no other request to the client has, in this process or another that served the session before.
+    ///
+    /// A session that rests is forgotten here and begins to count anew, so it begins somewhere else each time.
+    fn next_id(&self) -> i64 {
+        if self.next_id.load(Ordering::Relaxed) == 0 {
+            // Whoever comes second loses, and counts on from the first.
+            let _ = self.next_id.compare_exchange(
+                0,
+                random_start(),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Hands an answer of the client to the question it belongs to. One for nobody is dropped.
@@ -235,6 +252,13 @@ fn request(id: &RequestId, method: &str, params: &[u8]) -> Vec<u8> {
     out.extend_from_slice(rest);
     out.push(b'}');
     out
+}
+
+/// A positive number with room to count on below 2^53, beyond which JavaScript rounds.
+fn random_start() -> i64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    (i64::from_le_bytes(bytes) & ((1 << 52) - 1)) | 1
 }
 
 fn in_use(id: &RequestId) -> RpcError {
