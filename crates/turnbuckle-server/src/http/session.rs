@@ -226,10 +226,11 @@ fn refuse_malformed(
     known: &Known,
     malformed: Malformed,
 ) -> Response<Body> {
-    if malformed.is_answer() {
+    let present = known.enter(endpoint);
+    let live = &present.presence.live;
+    if live.awaits(&malformed) {
         let response = refusal::error(StatusCode::BAD_REQUEST, None, &malformed.error);
         if let Some(id) = &malformed.id {
-            let live = &known.enter(endpoint).presence.live;
             live.spoil(id, malformed.error);
         }
         return response;

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::{sync::oneshot, time::Instant};
 use turnbuckle_protocol::{
     RequestId, RpcError,
-    jsonrpc::{self, Response},
+    jsonrpc::{self, Malformed, Response},
 };
 
 use crate::{context::Call, input::AskError, outbox::Outbox};
@@ -126,6 +126,12 @@ impl Live {
             Some(question) => drop(question.answer.send(response.outcome.map(str::to_owned))),
             None => tracing::debug!(id = %response.id, "an answer to nothing that was asked"),
         }
+    }
+
+    /// Says whether a message that cannot be read was meant as an answer: it says so, or it has the id of a question.
+    pub(crate) fn awaits(&self, malformed: &Malformed) -> bool {
+        let is_open = |id| lock(&self.questions).contains_key(id);
+        malformed.is_answer() || malformed.id.as_ref().is_some_and(is_open)
     }
 
     /// Ends a question whose answer was no valid response.
