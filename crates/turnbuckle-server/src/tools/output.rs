@@ -120,11 +120,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for T {
     fn output_schema() -> Option<Map<String, Value>> {
         let schema = schema::of_output::<T>();
         // Text is content, not structure: a schema would make clients look for `structuredContent`.
-        let plain = matches!(
-            schema.get("type").and_then(Value::as_str),
-            Some("string" | "null")
-        );
-        (!plain).then_some(schema)
+        (!is_text(&schema)).then_some(schema)
     }
 
     fn into_output(self) -> Result<Output, ToolError> {
@@ -132,10 +128,24 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for T {
         if let Some(text) = (&mut value as &mut dyn Any).downcast_mut::<Option<String>>() {
             return Ok(Output::text(text.take().unwrap_or_default()));
         }
-        match serde_json::to_value(&value)? {
-            Value::Null => Ok(Output::empty()),
-            Value::String(text) => Ok(Output::text(text)),
-            value => Ok(Output::structured(value)),
-        }
+        Ok(match serde_json::to_value(&value)? {
+            // A type that is sometimes text and sometimes not has promised structure.
+            value @ (Value::Null | Value::String(_)) if Self::output_schema().is_some() => {
+                Output::structured(value)
+            }
+            Value::Null => Output::empty(),
+            Value::String(text) => Output::text(text),
+            value => Output::structured(value),
+        })
+    }
+}
+
+/// Says whether a schema describes text or nothing, and never anything else.
+fn is_text(schema: &Map<String, Value>) -> bool {
+    let is_text = |kind: &Value| kind == "string" || kind == "null";
+    match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().all(is_text),
+        Some(kind) => is_text(kind),
+        None => false,
     }
 }
