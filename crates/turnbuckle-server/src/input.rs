@@ -4,6 +4,7 @@
 //! they may not, an unanswered question ends the round, and the handler runs again from the top when the client
 //! returns with the answer: see [`journal`] for what keeps the two runs the same.
 
+mod conversation;
 mod effects;
 mod error;
 mod journal;
@@ -76,7 +77,7 @@ impl Context {
     ) -> Result<CreateMessageResult, AskError> {
         let needed = question.needs();
         self.require(question.is_offered_by(self.client_capabilities()), needed)?;
-        self.ask(key, "sampling/createMessage", &mut question.into_params())
+        self.ask(key, "sampling/createMessage", &mut question.into_params()?)
             .await
     }
 

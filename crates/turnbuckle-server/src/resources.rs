@@ -49,11 +49,17 @@ impl Resource {
     /// A resource whose contents a function gives, each time it is read.
     ///
     /// The function takes a [`Context`] or nothing and returns text, bytes or [`Contents`].
+    ///
+    /// # Panics
+    ///
+    /// If the URI does not begin with a scheme and a colon.
     pub fn new<M>(
         uri: impl Into<String>,
         name: impl Into<String>,
         handler: impl ReadHandler<M>,
     ) -> Self {
+        let uri = uri.into();
+        assert!(has_scheme(&uri), "`{uri}` is no URI: it has no scheme");
         Self {
             definition: Definition::new(uri, name),
             read: handler.into_read(),
@@ -62,6 +68,10 @@ impl Resource {
     }
 
     /// A text that does not change.
+    ///
+    /// # Panics
+    ///
+    /// As [`Resource::new`].
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
         let text: Arc<str> = text.into().into();
         Self::new(uri, name, move || {
@@ -71,6 +81,10 @@ impl Resource {
     }
 
     /// Bytes that do not change.
+    ///
+    /// # Panics
+    ///
+    /// As [`Resource::new`].
     pub fn bytes(
         uri: impl Into<String>,
         name: impl Into<String>,
@@ -167,7 +181,7 @@ impl ResourceTemplate {
     ///
     /// # Panics
     ///
-    /// If the template is malformed.
+    /// If the template is malformed, or begins neither with a scheme and a colon nor with a variable.
     pub fn new<V, F, Fut, C, E>(
         uri_template: impl Into<String>,
         name: impl Into<String>,
@@ -183,6 +197,10 @@ impl ResourceTemplate {
         let uri_template = uri_template.into();
         let template = UriTemplate::parse(&uri_template)
             .unwrap_or_else(|error| panic!("`{uri_template}` is no URI template: {error}"));
+        assert!(
+            uri_template.starts_with('{') || has_scheme(&uri_template),
+            "`{uri_template}` describes no URIs: it has no scheme"
+        );
         let read: ReadMatch = Arc::new(move |variables, _uri, cx| {
             let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
                 variables.into_iter(),
@@ -331,6 +349,16 @@ impl From<ResourceContents> for Contents {
     fn from(contents: ResourceContents) -> Self {
         Self::new([contents])
     }
+}
+
+/// Says whether a URI begins with a scheme as RFC 3986 spells it.
+fn has_scheme(uri: &str) -> bool {
+    uri.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
 }
 
 /// Implemented by the async functions of [`Resource::new`]; `M` keeps their shapes apart.

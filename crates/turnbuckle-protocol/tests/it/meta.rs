@@ -1,6 +1,7 @@
 //! `_meta`: which keys are allowed, what is passed on, and the reader of requests.
 
 use serde_json::json;
+use turnbuckle_ledger::req;
 use turnbuckle_protocol::{
     Meta, RequestId,
     meta::{MetaKeyError, RequestMeta, keys},
@@ -9,6 +10,7 @@ use turnbuckle_protocol::{
 
 #[test]
 fn keys_of_applications_are_accepted() {
+    req!("meta.key.name-interior");
     for key in [
         "colour",
         "a",
@@ -30,6 +32,11 @@ fn keys_of_applications_are_accepted() {
 #[test]
 fn keys_outside_the_grammar_are_refused() {
     use MetaKeyError::{Name, Prefix};
+    req!(
+        "meta.key.prefix-format",
+        "meta.key.label-format",
+        "meta.key.name-format"
+    );
     for (key, error) in [
         ("-a", Name),
         ("a-", Name),
@@ -54,6 +61,7 @@ fn keys_outside_the_grammar_are_refused() {
 
 #[test]
 fn keys_of_the_specification_are_refused() {
+    req!("meta.key.reserved-prefix");
     for key in [
         "io.modelcontextprotocol/protocolVersion",
         "io.modelcontextprotocol/anything",

@@ -244,10 +244,11 @@ async fn refuse_malformed(
     known: &Known,
     malformed: Malformed,
 ) -> Response<Body> {
-    if malformed.is_answer() {
+    let present = known.enter(endpoint).await;
+    let live = &present.presence.live;
+    if live.awaits(&malformed) {
         let response = refusal::error(StatusCode::BAD_REQUEST, None, &malformed.error);
         if let Some(id) = &malformed.id {
-            let live = &known.enter(endpoint).await.presence.live;
             live.spoil(id, malformed.error);
         }
         return response;

@@ -9,7 +9,7 @@ use turnbuckle_protocol::types::{
     SamplingMessage, Tool, ToolChoice, elicitation::ElicitSchema,
 };
 
-use super::AskError;
+use super::{AskError, conversation};
 
 /// A type that a form can fill in: a flat struct of strings, numbers, booleans and choices.
 ///
@@ -50,6 +50,8 @@ impl Elicitation<()> {
     /// Sends the user to a URL, for what must not pass through the client: passwords, payments, logins.
     ///
     /// That the user accepts means only that they went there. Ask your own records whether they finished.
+    ///
+    /// Asking fails if this is not the URL of a web page, in `https` or, while developing, in `http`.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         let params = ElicitUrlParams::new(message, url).elicitation_id(elicitation_id());
         Self {
@@ -90,6 +92,12 @@ impl<T> Elicitation<T> {
         AskError,
     > {
         let params = self.kind.map_err(|reason| AskError::Unaskable { reason })?;
+        if let ElicitParams::Url(params) = &params
+            && !is_web_address(&params.url)
+        {
+            let reason = format!("{:?} is no URL of a web page", params.url);
+            return Err(AskError::Unaskable { reason });
+        }
         let read = self.read;
         let read = move |result: ElicitResult| match result.action {
             ElicitAction::Accept => {
@@ -194,8 +202,10 @@ impl Sampling {
         }
     }
 
-    pub(super) fn into_params(self) -> CreateMessageParams {
-        self.params
+    pub(super) fn into_params(self) -> Result<CreateMessageParams, AskError> {
+        conversation::check(&self.params.messages)
+            .map_err(|reason| AskError::Unaskable { reason })?;
+        Ok(self.params)
     }
 }
 
@@ -247,6 +257,14 @@ fn simplify(property: &mut Value) {
     if members.get("type") != Some(&Value::from("string")) {
         members.remove("format");
     }
+}
+
+/// Says whether a text is an absolute URL that a browser opens, and not a file or a script.
+fn is_web_address(url: &str) -> bool {
+    url.parse::<http::Uri>().is_ok_and(|url| {
+        matches!(url.scheme_str(), Some("https" | "http"))
+            && url.host().is_some_and(|host| !host.is_empty())
+    })
 }
 
 fn elicitation_id() -> String {

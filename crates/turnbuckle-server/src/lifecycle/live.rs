@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::{sync::oneshot, time::Instant};
 use turnbuckle_protocol::{
     RequestId, RpcError,
-    jsonrpc::{self, Response},
+    jsonrpc::{self, Malformed, Response},
 };
 
 use crate::{context::Call, input::AskError, outbox::Outbox};
@@ -23,15 +23,13 @@ use crate::{context::Call, input::AskError, outbox::Outbox};
 /// Running calls and open questions of one peer.
 #[derive(Default)]
 pub(crate) struct Live {
+    /// 0 until the first question.
+    next_id: AtomicI64,
     questions: Mutex<HashMap<RequestId, Question>>,
     running: Mutex<HashMap<RequestId, Arc<Call>>>,
     answered: AtomicBool,
     hung_up: AtomicBool,
 }
-
-/// The id of the next request to any client. One for the whole process: a late answer never fits another question, even
-/// if the part of a session that lives here was dropped and made anew in between.
-static NEXT_ID: AtomicI64 = AtomicI64::new(1);
 
 struct Question {
     answer: oneshot::Sender<Result<String, RpcError>>,
@@ -56,7 +54,7 @@ impl Live {
         params: &[u8],
         patience: Patience,
     ) -> Result<String, AskError> {
-        let id = RequestId::from(NEXT_ID.fetch_add(1, Ordering::Relaxed));
+        let id = RequestId::from(self.next_id());
         let (answer, mut answered) = oneshot::channel();
         let begun = Instant::now();
         lock(&self.questions).insert(
@@ -104,6 +102,22 @@ impl Live {
         }
     }
 
+    /// An id that no other request to the client has, in this process or another that served the session before.
+    ///
+    /// A session that rests is forgotten here and begins to count anew, so it begins somewhere else each time.
+    fn next_id(&self) -> i64 {
+        if self.next_id.load(Ordering::Relaxed) == 0 {
+            // Whoever comes second loses, and counts on from the first.
+            let _ = self.next_id.compare_exchange(
+                0,
+                random_start(),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Hands an answer of the client to the question it belongs to. One for nobody is dropped.
     pub(crate) fn resolve(&self, response: Response<'_>) {
         let question = lock(&self.questions).remove(&response.id);
@@ -111,6 +125,12 @@ impl Live {
             Some(question) => drop(question.answer.send(response.outcome.map(str::to_owned))),
             None => tracing::debug!(id = %response.id, "an answer to nothing that was asked"),
         }
+    }
+
+    /// Says whether a message that cannot be read was meant as an answer: it says so, or it has the id of a question.
+    pub(crate) fn awaits(&self, malformed: &Malformed) -> bool {
+        let is_open = |id| lock(&self.questions).contains_key(id);
+        malformed.is_answer() || malformed.id.as_ref().is_some_and(is_open)
     }
 
     /// Ends a question whose answer was no valid response.
@@ -237,6 +257,13 @@ fn request(id: &RequestId, method: &str, params: &[u8]) -> Vec<u8> {
     out.extend_from_slice(rest);
     out.push(b'}');
     out
+}
+
+/// A positive number with room to count on below 2^53, beyond which JavaScript rounds.
+fn random_start() -> i64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    (i64::from_le_bytes(bytes) & ((1 << 52) - 1)) | 1
 }
 
 fn in_use(id: &RequestId) -> RpcError {

@@ -272,7 +272,7 @@ impl Connection {
 
     /// Answers bytes that are no message, or tells whoever waits for the answer that they were meant to be.
     pub(super) fn complain(&self, malformed: Malformed, outlet: Outlet) {
-        if !malformed.is_answer() {
+        if !self.live.awaits(&malformed) {
             match &malformed.id {
                 Some(id) => self.fail(id, &malformed.error, outlet),
                 None => self.send(outlet, self.error_without_id(&malformed.error)),

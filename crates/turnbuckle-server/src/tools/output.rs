@@ -120,11 +120,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for T {
     fn output_schema() -> Option<Map<String, Value>> {
         let schema = schema::of_output::<T>();
         // Text is content, not structure: a schema would make clients look for `structuredContent`.
-        let plain = matches!(
-            schema.get("type").and_then(Value::as_str),
-            Some("string" | "null")
-        );
-        (!plain).then_some(schema)
+        (!is_text(&schema)).then_some(schema)
     }
 
     fn into_output(self, promised: bool) -> Result<Output, ToolError> {
@@ -138,5 +134,15 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for T {
             Value::String(text) if !promised => Ok(Output::text(text)),
             value => Ok(Output::structured(value)),
         }
+    }
+}
+
+/// Says whether a schema describes text or nothing, and never anything else.
+fn is_text(schema: &Map<String, Value>) -> bool {
+    let is_text = |kind: &Value| kind == "string" || kind == "null";
+    match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().all(is_text),
+        Some(kind) => is_text(kind),
+        None => false,
     }
 }

@@ -6,7 +6,10 @@ use turnbuckle_server::{
     Completing, Context, Prompt, RequestError, Resource, Server, Tool, ToolError,
 };
 
-use crate::lines_peer::{LEGACY, Peer, initialize, modern};
+use crate::{
+    lines_peer::{LEGACY, Peer, initialize, modern},
+    speaker::{EVERY, MODERN, Speaker},
+};
 
 /// Offers one of everything.
 fn everything() -> Server {
@@ -112,5 +115,102 @@ async fn a_server_without_anything_declares_nothing_and_knows_no_method_of_it() 
     for (method, params) in methods(&all, "2026-07-28") {
         let answer = peer.call(method, modern(params)).await;
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+    }
+}
+
+/// What a server says about itself and what it can do.
+async fn declared(server: Server, revision: &str) -> (Value, Value) {
+    let mut peer = Peer::new(server);
+    if revision == MODERN {
+        let mut answer = peer.call_modern("server/discover", json!({})).await;
+        let result = answer["result"].take();
+        let info = result["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
+        return (info, result["capabilities"].clone());
+    }
+    let answer = peer
+        .call("initialize", initialize(revision, json!({})))
+        .await;
+    let result = &answer["result"];
+    (result["serverInfo"].clone(), result["capabilities"].clone())
+}
+
+#[tokio::test]
+async fn what_is_offered_is_declared_in_every_revision() {
+    req!(
+        "tools.capability",
+        "tools.list-changed.declare",
+        "resources.capability",
+        "resources.subscribe.declare",
+        "resources.list-changed.declare",
+        "prompts.capability",
+        "prompts.capability-modern",
+        "prompts.list-changed.declare",
+        "completion.capability",
+        "logging.capability"
+    );
+    for revision in EVERY {
+        let (_, declared) = declared(everything(), revision).await;
+
+        assert_eq!(
+            declared["tools"],
+            json!({ "listChanged": true }),
+            "{revision}"
+        );
+        assert_eq!(
+            declared["prompts"],
+            json!({ "listChanged": true }),
+            "{revision}"
+        );
+        let resources = json!({ "listChanged": true, "subscribe": true });
+        assert_eq!(declared["resources"], resources, "{revision}");
+        assert!(declared["logging"].is_object(), "{revision}");
+        let completes = revision >= "2025-03-26";
+        assert_eq!(
+            declared.get("completions").is_some(),
+            completes,
+            "{revision}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_says_who_it_is_in_the_words_of_the_revision() {
+    req!("lifecycle.info.shape");
+    for revision in EVERY {
+        let server = everything().title("Everything").description("All of it");
+
+        let (info, _) = declared(server, revision).await;
+
+        assert_eq!(info["name"], "everything", "{revision}");
+        assert_eq!(info["version"], "1", "{revision}");
+        assert_eq!(
+            info.get("title").is_some(),
+            revision >= "2025-06-18",
+            "{revision}"
+        );
+        assert_eq!(
+            info.get("description").is_some(),
+            revision >= "2025-11-25",
+            "{revision}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_offer_nothing_in_every_revision() {
+    req!("tools.optional", "resources.optional", "prompts.optional");
+    for revision in EVERY {
+        let (_, declared) = declared(Server::new("empty", "1"), revision).await;
+        for capability in ["tools", "resources", "prompts", "completions"] {
+            assert_eq!(declared.get(capability), None, "{revision} {capability}");
+        }
+        let mut speaker = Speaker::of(revision, Server::new("empty", "1")).await;
+        for method in ["tools/list", "resources/list", "prompts/list"] {
+            assert_eq!(
+                speaker.code(method, json!({})).await,
+                -32601,
+                "{revision} {method}"
+            );
+        }
     }
 }

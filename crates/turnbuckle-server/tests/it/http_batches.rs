@@ -108,6 +108,7 @@ async fn a_batch_that_takes_time_is_a_stream_of_answers() {
 
 #[tokio::test]
 async fn batches_need_no_session_where_there_are_none() {
+    req!("versioning.http.header-absent-2025-03-26");
     let mut caller = Caller::of(Http::new(server()).sessions(Sessions::Off));
     let batch = json!([
         tool(1, "progress", &json!({ "steps": 2 })),

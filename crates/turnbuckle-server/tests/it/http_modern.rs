@@ -293,6 +293,8 @@ async fn mirrored_headers_must_be_there_once_and_equal() {
         ("mcp-name", None),
         ("mcp-name", Some("other")),
         ("mcp-name", Some("=?base64?!!!?=")),
+        ("mcp-name", Some("=?base64?ZWNobx==?=")),
+        ("mcp-name", Some("=?base64?ZWNobw?=")),
     ] {
         let answered = spoilt(
             |_| {},

@@ -80,7 +80,8 @@ async fn a_header_that_lies_is_refused() {
         "http.param.mismatch-error",
         "http.header.bad-base64",
         "http.header.invalid-chars",
-        "http.header.no-sole-trust"
+        "http.header.no-sole-trust",
+        "http.param.type.safe-integer"
     );
     for (arguments, headers) in [
         (json!({ "region": "eu" }), [].as_slice()),

@@ -250,22 +250,25 @@ async fn a_handler_may_send_the_connection_away_and_the_answer_is_fetched_later(
 
 #[tokio::test]
 async fn clients_that_do_not_expect_it_are_not_sent_away() {
+    req!("http.sse.no-early-close");
     let tool = Tool::new("reconnect", async |_: Empty, cx: Context| {
         cx.close_stream();
         tokio::task::yield_now().await;
         Ok::<_, ToolError>("stayed".to_owned())
     });
     let caller = Caller::new(server().tool(tool));
-    let older = caller.clone().in_session("2025-06-18").await;
+    for version in ["2025-03-26", "2025-06-18"] {
+        let older = caller.clone().in_session(version).await;
+        let old = older.tool(1, "reconnect", json!({})).await.json().await;
+        assert_eq!(old["result"]["content"][0]["text"], "stayed");
+    }
 
-    let old = older.tool(1, "reconnect", json!({})).await.json().await;
     let modern = caller
         .modern_tool("reconnect", json!({}))
         .await
         .json()
         .await;
 
-    assert_eq!(old["result"]["content"][0]["text"], "stayed");
     assert_eq!(modern["result"]["content"][0]["text"], "stayed");
 }
 

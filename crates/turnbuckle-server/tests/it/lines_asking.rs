@@ -7,9 +7,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use turnbuckle_ledger::req;
-use turnbuckle_server::{Context, Form, Prompt, RequestError, Sampling, Server, Tool, ToolError};
+use turnbuckle_server::{
+    Context, Form, Prompt, RequestError, Resource, Sampling, Server, Tool, ToolError,
+};
 
-use crate::lines_peer::{Peer, initialize};
+use crate::lines_peer::{LEGACY, Peer, initialize};
 
 #[derive(Deserialize, JsonSchema)]
 struct Signature {
@@ -152,6 +154,72 @@ async fn an_undeclared_capability_is_never_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_or_resource_that_may_not_ask_is_an_internal_error_in_sessions() {
+    let resource = Resource::new("note://r", "r", async |cx: Context| {
+        Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))
+    });
+    let server = server().resource(resource);
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(server.clone(), revision, json!({})).await;
+
+        let prompt = peer.call("prompts/get", json!({ "name": "ask" })).await;
+        let read = peer
+            .call("resources/read", json!({ "uri": "note://r" }))
+            .await;
+
+        for answer in [prompt, read] {
+            assert_eq!(answer["error"]["code"], -32603, "{revision}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains("`roots`"), "{message}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sign_of_life_may_be_asked_for_before_initialized() {
+    let ping = Tool::new("ping", async |cx: Context| {
+        cx.ping().await?;
+        Ok::<_, ToolError>("alive".to_owned())
+    });
+    for revision in LEGACY {
+        let mut peer = Peer::new(Server::new("s", "1").tool(ping.clone()));
+        peer.call("initialize", initialize(revision, json!({})))
+            .await;
+
+        let (_, question) = begin(&mut peer, "ping").await;
+        assert_eq!(question["method"], "ping", "{revision}");
+        answer(&mut peer, &question, json!({})).await;
+
+        assert_eq!(text(&peer.next().await), "alive", "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_on_something_else_gives_no_more_time() {
+    let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
+    let begun = Instant::now();
+    let (_, question) = begin(&mut peer, "sign").await;
+    let token = question["params"]["_meta"]["progressToken"]
+        .as_i64()
+        .unwrap();
+
+    for foreign in [
+        json!(token + 1),
+        json!(token.to_string()),
+        json!(null),
+        json!([token]),
+    ] {
+        sleep(Duration::from_secs(10)).await;
+        let params = json!({ "progressToken": foreign, "progress": 1 });
+        peer.notify("notifications/progress", params).await;
+    }
+
+    let cancelled = peer.next().await;
+    assert_eq!(begun.elapsed().as_secs(), 60);
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn before_initialized_nothing_is_asked() {
     req!("lifecycle.init.server-wait");
     let mut peer = Peer::new(server());
@@ -190,6 +258,13 @@ async fn an_answer_that_does_not_fit_or_is_none_reaches_the_handler() {
     let both = json!({ "jsonrpc": "2.0", "id": question["id"], "result": {}, "error": { "code": 1, "message": "" } });
     peer.send(both).await;
     assert_eq!(peer.next().await["result"]["isError"], true);
+
+    let (id, question) = begin(&mut peer, "look").await;
+    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"] }))
+        .await;
+    let spoilt = peer.next().await;
+    assert_eq!(spoilt["id"], id, "{spoilt}");
+    assert_eq!(spoilt["result"]["isError"], true);
 }
 
 #[tokio::test(start_paused = true)]

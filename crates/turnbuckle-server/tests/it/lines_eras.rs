@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle_ledger::req;
-use turnbuckle_server::{Context, Resource, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
 
 use crate::lines_peer::{LEGACY, Peer, initialize, modern, modern_with};
 
@@ -23,7 +23,8 @@ fn server() -> Server {
 async fn every_revision_with_a_handshake_is_spoken() {
     req!(
         "lifecycle.version.server-same",
-        "lifecycle.init.server-response"
+        "lifecycle.init.server-response",
+        "transport.custom.preserve-legacy"
     );
     for revision in LEGACY {
         let mut peer = Peer::new(server());
@@ -69,7 +70,9 @@ async fn a_request_that_names_its_version_needs_no_handshake() {
         "versioning.discover.implement",
         "versioning.discover.result",
         "base.result-type.present",
-        "meta.result.server-info"
+        "meta.result.server-info",
+        "transport.custom.preserve-modern",
+        "transport.custom.reuse-stdio"
     );
     let mut peer = Peer::new(server());
 
@@ -122,7 +125,7 @@ async fn a_session_does_not_begin_with_a_request_that_stands_on_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn before_the_handshake_only_ping_is_answered() {
-    req!("ping.respond");
+    req!("ping.respond", "lifecycle.init.first");
     let mut peer = Peer::new(server());
 
     let pong = peer.call("ping", json!({})).await;
@@ -260,4 +263,36 @@ async fn draft_names_are_accepted_only_by_a_lenient_server() {
         lenient.call("shutdown", json!({})).await["result"],
         json!({})
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_draft_name_of_completion_is_accepted_only_by_a_lenient_server() {
+    let server = || {
+        let prompt = Prompt::new("p", async || Ok::<_, RequestError>("hi"));
+        server().prompt(prompt.complete("a", ["one", "two"]))
+    };
+    let complete = json!({
+        "ref": { "type": "ref/prompt", "name": "p" }, "argument": { "name": "a", "value": "t" },
+    });
+    for revision in LEGACY {
+        let mut strict = Peer::initialized(server(), revision, json!({})).await;
+        let mut lenient = Peer::initialized(server().lenient(true), revision, json!({})).await;
+
+        let refused = strict.call("completions/complete", complete.clone()).await;
+        let completed = lenient.call("completions/complete", complete.clone()).await;
+        let own = lenient
+            .call_modern("completions/complete", complete.clone())
+            .await;
+
+        assert_eq!(refused["error"]["code"], -32601, "{revision}");
+        assert_eq!(
+            completed["result"]["completion"]["values"],
+            json!(["two"]),
+            "{revision}"
+        );
+        assert_eq!(
+            own["error"]["code"], -32601,
+            "the other era never had that name"
+        );
+    }
 }

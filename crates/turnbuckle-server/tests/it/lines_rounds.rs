@@ -233,7 +233,12 @@ async fn the_same_arguments_in_another_order_are_the_same_call() {
 
 #[tokio::test(start_paused = true)]
 async fn state_of_another_principal_is_refused() {
-    req!("mrtr.state.principal", "elicitation.bind");
+    req!(
+        "mrtr.state.principal",
+        "elicitation.bind",
+        "security.handle.not-auth",
+        "security.handle.random"
+    );
     let drafts = Arc::default();
     let as_who =
         |who: &str| Peer::with(Lines::new(server(&drafts)).principal(Principal::new("here", who)));
@@ -249,6 +254,8 @@ async fn state_of_another_principal_is_refused() {
 
     assert_eq!(stolen["error"]["code"], -32602);
     assert!(state(&own).is_string());
+    let again = ada_peer.call("tools/call", round(None, Value::Null)).await;
+    assert_ne!(state(&first), state(&again), "nobody can foresee it");
 }
 
 #[tokio::test]
@@ -481,6 +488,7 @@ async fn no_timeout_or_select_mistakes_an_open_question_for_an_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_large_journal_stays_with_the_server() {
+    req!("stateless.explicit-handle");
     let store = Store::memory();
     let instance = || {
         let tool = Tool::new("large", async |cx: Context| {

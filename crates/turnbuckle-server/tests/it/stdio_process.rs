@@ -226,6 +226,7 @@ fn a_client_that_writes_everything_before_it_reads_is_served() {
 #[cfg(unix)]
 #[test]
 fn signals_end_it_within_a_second_or_so() {
+    req!("stdio.shutdown.server-close");
     for signal in ["TERM", "INT"] {
         let mut process = Process::start();
         process.call(1, "forever");

@@ -1,0 +1,127 @@
+//! Forms to fill in and pages to visit.
+
+use serde_json::{Value, json};
+use turnbuckle_ledger::req;
+
+use crate::{
+    speaker::{MODERN, Speaker},
+    spec_asking::{asked, call, everything, server, visit},
+};
+
+#[tokio::test(start_paused = true)]
+async fn a_form_has_a_message_and_needs_no_mode() {
+    req!(
+        "elicitation.request.fields",
+        "elicitation.request.mode-omit"
+    );
+    for revision in ["2025-11-25", MODERN] {
+        let mut speaker = Speaker::with(revision, server(), everything()).await;
+
+        let form = asked(&mut speaker, call("name")).await.remove(0);
+        let url = asked(&mut speaker, visit("https://a.example/"))
+            .await
+            .remove(0);
+
+        assert_eq!(form["params"]["message"], "Who?", "{revision}");
+        assert!(form["params"].get("mode").is_none_or(|mode| mode == "form"));
+        assert_eq!(url["params"]["message"], "Sign in");
+        assert_eq!(url["params"]["mode"], "url", "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_capability_means_forms_only() {
+    req!("elicitation.capability.empty-form");
+    for revision in ["2025-11-25", MODERN] {
+        let mut speaker = Speaker::with(revision, server(), json!({ "elicitation": {} })).await;
+
+        let refused = speaker
+            .call("tools/call", visit("https://a.example/"))
+            .await;
+        let form = asked(&mut speaker, call("name")).await.remove(0);
+
+        assert!(
+            refused["error"]["code"] == -32021 || refused["result"]["isError"] == true,
+            "{revision} {refused}"
+        );
+        assert_eq!(form["method"], "elicitation/create");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_visit_has_an_id_in_one_revision_and_a_url_in_both() {
+    req!(
+        "elicitation.url.fields-2025-11-25",
+        "elicitation.url.fields"
+    );
+    let url = "https://a.example/login?flow=1#top";
+    for (revision, has_id) in [("2025-11-25", true), (MODERN, false)] {
+        let mut speaker = Speaker::with(revision, server(), everything()).await;
+
+        let first = asked(&mut speaker, visit(url)).await.remove(0);
+        let second = asked(&mut speaker, visit(url)).await.remove(0);
+
+        assert_eq!(first["method"], "elicitation/create");
+        assert_eq!(first["params"]["mode"], "url");
+        assert_eq!(first["params"]["url"], url);
+        assert_eq!(first["params"]["message"], "Sign in");
+        let id = first["params"].get("elicitationId");
+        assert_eq!(id.is_some_and(Value::is_string), has_id, "{revision}");
+        assert_eq!(
+            id != second["params"].get("elicitationId"),
+            has_id,
+            "each has its own"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_sent_to_what_is_no_web_page() {
+    req!("elicitation.url.valid");
+    for revision in ["2025-11-25", MODERN] {
+        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        for url in [
+            "",
+            "a",
+            "/login",
+            "//a.example/",
+            "https:",
+            "https://",
+            "https:///x",
+            "a b",
+            "https://a b/",
+            "https://a.example/\n",
+            "javascript:alert(1)",
+            "file:///etc/passwd",
+        ] {
+            let result = speaker.tool("visit", json!({ "url": url })).await;
+
+            assert_eq!(result["isError"], true, "{revision} {url:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_the_form_does_not_reach_the_handler_as_one() {
+    req!("elicitation.validate-2025-06-18");
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        for content in [
+            json!({ "name": 7 }),
+            json!({}),
+            json!({ "name": null }),
+            json!([]),
+        ] {
+            let question = asked(&mut speaker, call("name")).await.remove(0);
+            let result = json!({ "action": "accept", "content": content });
+
+            speaker
+                .peer
+                .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
+                .await;
+
+            let answer = speaker.peer.next().await;
+            assert_eq!(answer["result"]["isError"], true, "{revision} {content}");
+        }
+    }
+}
