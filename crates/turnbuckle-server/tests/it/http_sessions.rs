@@ -258,7 +258,7 @@ async fn a_second_handshake_on_a_session_begins_another() {
 
 #[tokio::test]
 async fn without_sessions_every_request_is_judged_by_its_header() {
-    req!("http.version-header.default");
+    req!("http.version-header.default", "http.session.delete-405");
     let mut caller = Caller::of(Http::new(server()).sessions(Sessions::Off));
 
     let answered = caller.post(&initialize("2025-11-25")).await;
@@ -276,7 +276,10 @@ async fn without_sessions_every_request_is_judged_by_its_header() {
     caller.version = Some("1999-01-01".to_owned());
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(caller.post(&ping).await.status(), 400);
-    assert_eq!(caller.delete().await.status(), 405);
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        caller.version = Some(version.to_owned());
+        assert_eq!(caller.delete().await.status(), 405, "{version}");
+    }
 }
 
 #[tokio::test]

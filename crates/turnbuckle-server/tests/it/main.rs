@@ -45,6 +45,7 @@ mod spec_order;
 mod spec_prompts;
 mod spec_resources;
 mod spec_sampling;
+mod spec_schema;
 mod spec_streams;
 mod spec_tools;
 mod stdio_process;
