@@ -115,6 +115,18 @@ impl<T: Listed> Table<T> {
         self.whole = Default::default();
     }
 
+    /// Takes an item out; says whether there was one.
+    pub(crate) fn remove(&mut self, key: &str) -> bool {
+        let Some(place) = self.places.remove(key) else {
+            return false;
+        };
+        self.items.remove(place);
+        let later = self.places.values_mut().filter(|other| **other > place);
+        later.for_each(|other| *other -= 1);
+        self.whole = Default::default();
+        true
+    }
+
     pub(crate) fn get(&self, key: &str) -> Option<&Arc<T>> {
         self.items.get(*self.places.get(key)?)
     }

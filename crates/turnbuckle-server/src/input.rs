@@ -98,7 +98,8 @@ impl Context {
     pub async fn ping(&self) -> Result<(), AskError> {
         let call = &self.call;
         match &call.caller.live {
-            Some(live) if call.caller.may_be_asked => live
+            // Without a handshake nobody is there to answer.
+            Some(live) if call.caller.client.info.is_some() => live
                 .ask(&call.outbox, "ping", b"{}", call.server.patience())
                 .await
                 .map(drop),

@@ -115,6 +115,60 @@ impl Server {
         self
     }
 
+    /// Offers a tool from now on, while the server runs, and tells every client that wants to know.
+    ///
+    /// One with the same name is replaced. Unlike [`tool`](Self::tool) it reaches all clones of this server.
+    pub fn add_tool(&self, tool: Tool) {
+        self.change(Change::ToolsChanged, |catalog| {
+            catalog.tools.put(tool.clone())
+        });
+    }
+
+    /// Offers a tool no longer; says whether there was one. Calls that run come to their end.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.change(Change::ToolsChanged, |catalog| catalog.tools.remove(name))
+    }
+
+    /// Offers a resource from now on, as [`add_tool`](Self::add_tool) does with tools.
+    pub fn add_resource(&self, resource: Resource) {
+        self.change(Change::ResourcesChanged, |catalog| {
+            catalog.resources.put(resource.clone())
+        });
+    }
+
+    /// Offers a resource no longer; says whether there was one.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.change(Change::ResourcesChanged, |catalog| {
+            catalog.resources.remove(uri)
+        })
+    }
+
+    /// Offers a prompt from now on, as [`add_tool`](Self::add_tool) does with tools.
+    pub fn add_prompt(&self, prompt: Prompt) {
+        self.change(Change::PromptsChanged, |catalog| {
+            catalog.prompts.put(prompt.clone())
+        });
+    }
+
+    /// Offers a prompt no longer; says whether there was one.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.change(Change::PromptsChanged, |catalog| {
+            catalog.prompts.remove(name)
+        })
+    }
+
+    /// Replaces the catalog by a changed one; whoever changes it at the same time loses nothing.
+    fn change<T: Default>(&self, change: Change, apply: impl Fn(&mut Catalog) -> T) -> T {
+        let mut outcome = T::default();
+        self.shared.catalog.rcu(|catalog| {
+            let mut catalog = Catalog::clone(catalog);
+            outcome = apply(&mut catalog);
+            catalog
+        });
+        self.publish(change);
+        outcome
+    }
+
     /// Tells models how to use the server.
     #[must_use]
     pub fn instructions(self, instructions: impl Into<String>) -> Self {

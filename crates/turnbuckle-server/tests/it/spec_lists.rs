@@ -152,12 +152,20 @@ async fn a_list_may_change_while_the_server_runs() {
     let server = server();
     let mut speaker = Speaker::of(MODERN, server.clone()).await;
 
-    drop(server.tool(tool("late")));
+    server.add_tool(tool("late"));
 
     let tools = speaker.result("tools/list", json!({})).await;
     assert_eq!(tools["tools"][5]["name"], "late");
     let called = speaker.tool("late", json!({})).await;
     assert_eq!(called["content"][0]["text"], "called");
+
+    assert!(server.remove_tool("late"));
+    assert!(!server.remove_tool("late"));
+
+    let tools = speaker.result("tools/list", json!({})).await;
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 5);
+    let params = json!({ "name": "late" });
+    assert_eq!(speaker.code("tools/call", params).await, -32602);
 }
 
 /// Everything that may be kept, with its parameters.
