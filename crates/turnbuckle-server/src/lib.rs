@@ -21,6 +21,7 @@ mod request_error;
 mod resources;
 mod schema;
 mod server;
+mod shape;
 pub mod stdio;
 mod subscriptions;
 pub mod testing;

@@ -19,6 +19,7 @@ use crate::{
     lifecycle::Rules,
     request_error::RequestError,
     schema,
+    shape::{Arguments, Both, Contextual, Nothing},
 };
 
 /// Makes the messages: raw arguments and the context in, a future of the messages back.
@@ -182,19 +183,6 @@ pub trait PromptHandler<M> {
     #[doc(hidden)]
     fn into_make(self) -> Make;
 }
-
-/// Marks functions of arguments and context.
-#[doc(hidden)]
-pub struct Both<A>(A);
-/// Marks functions of arguments.
-#[doc(hidden)]
-pub struct Arguments<A>(A);
-/// Marks functions of the context.
-#[doc(hidden)]
-pub struct Contextual;
-/// Marks functions of nothing.
-#[doc(hidden)]
-pub struct Nothing;
 
 /// Implements the handler for one shape of function.
 macro_rules! shape {

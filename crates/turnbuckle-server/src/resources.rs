@@ -22,6 +22,7 @@ use crate::{
     exchange::BoxFuture,
     lifecycle::Rules,
     request_error::RequestError,
+    shape::{Contextual, Nothing},
 };
 
 /// Reads a resource: its URI and the context in, a future of the contents back.
@@ -366,13 +367,6 @@ pub trait ReadHandler<M> {
     #[doc(hidden)]
     fn into_read(self) -> Read;
 }
-
-/// Marks functions of nothing.
-#[doc(hidden)]
-pub struct Nothing;
-/// Marks functions of the context.
-#[doc(hidden)]
-pub struct Contextual;
 
 impl<F, Fut, C, E> ReadHandler<Nothing> for F
 where

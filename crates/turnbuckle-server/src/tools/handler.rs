@@ -12,6 +12,7 @@ use crate::{
     context::Context,
     exchange::BoxFuture,
     schema::{self, InputSchema},
+    shape::{Arguments, Both, Contextual, Nothing},
     validate::Validator,
 };
 
@@ -67,19 +68,6 @@ pub trait BlockingHandler<M>: Sized {
     #[doc(hidden)]
     fn invoke(self) -> Arc<dyn Invoke>;
 }
-
-/// Marks functions of arguments and context.
-#[doc(hidden)]
-pub struct Both<A>(A);
-/// Marks functions of arguments.
-#[doc(hidden)]
-pub struct Arguments<A>(A);
-/// Marks functions of the context.
-#[doc(hidden)]
-pub struct Contextual;
-/// Marks functions of nothing.
-#[doc(hidden)]
-pub struct Nothing;
 
 /// Reads typed arguments and boxes the future that `start` makes of them.
 fn typed<A, S, Fut, T, E>(start: S) -> Arc<dyn Invoke>
