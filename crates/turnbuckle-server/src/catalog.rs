@@ -104,12 +104,13 @@ pub(crate) struct Table<T> {
 
 impl<T: Listed> Table<T> {
     /// Adds an item, or replaces the one with the same key in its place.
-    pub(crate) fn put(&mut self, item: T) {
+    pub(crate) fn put(&mut self, item: impl Into<Arc<T>>) {
+        let item = item.into();
         match self.places.get(item.key()) {
-            Some(&place) => self.items[place] = Arc::new(item),
+            Some(&place) => self.items[place] = item,
             None => {
                 self.places.insert(item.key().to_owned(), self.items.len());
-                self.items.push(Arc::new(item));
+                self.items.push(item);
             }
         }
         self.whole = Default::default();

@@ -119,8 +119,9 @@ impl Server {
     ///
     /// One with the same name is replaced. Unlike [`tool`](Self::tool) it reaches all clones of this server.
     pub fn add_tool(&self, tool: Tool) {
+        let tool = Arc::new(tool);
         self.change(Change::ToolsChanged, |catalog| {
-            catalog.tools.put(tool.clone())
+            catalog.tools.put(tool.clone());
         });
     }
 
@@ -131,8 +132,9 @@ impl Server {
 
     /// Offers a resource from now on, as [`add_tool`](Self::add_tool) does with tools.
     pub fn add_resource(&self, resource: Resource) {
+        let resource = Arc::new(resource);
         self.change(Change::ResourcesChanged, |catalog| {
-            catalog.resources.put(resource.clone())
+            catalog.resources.put(resource.clone());
         });
     }
 
@@ -145,8 +147,9 @@ impl Server {
 
     /// Offers a prompt from now on, as [`add_tool`](Self::add_tool) does with tools.
     pub fn add_prompt(&self, prompt: Prompt) {
+        let prompt = Arc::new(prompt);
         self.change(Change::PromptsChanged, |catalog| {
-            catalog.prompts.put(prompt.clone())
+            catalog.prompts.put(prompt.clone());
         });
     }
 
