@@ -228,8 +228,10 @@ impl Meta {
     }
 
     fn write(&mut self, key: &str, value: &impl Serialize) {
-        let value = serde_json::to_value(value).expect("protocol types have string keys only");
-        self.insert_reserved(key, value);
+        // A peer may choose an id such as `1e400`, which no JSON value in memory can hold: better none than a wrong one.
+        if let Ok(value) = serde_json::to_value(value) {
+            self.insert_reserved(key, value);
+        }
     }
 
     fn read<T: DeserializeOwned>(&self, key: &str) -> Option<T> {

@@ -175,3 +175,14 @@ fn an_object_of_own_keys_becomes_meta() {
     assert_eq!(read(own).unwrap().get("b"), Some(&json!(2)));
     assert_eq!(read(foreign), Err(MetaKeyError::Reserved));
 }
+
+#[test]
+fn an_id_that_no_value_can_hold_is_left_out() {
+    let mut meta = Meta::new();
+    let id = RequestId::from_json("1e400").unwrap();
+
+    meta.set_progress_token(&id);
+    meta.set_subscription_id(&id);
+
+    assert!(meta.is_empty());
+}
