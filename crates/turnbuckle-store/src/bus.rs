@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use crate::BoxFuture;
+use crate::{BoxFuture, TaskRecord};
 
 /// Tells every listener, wherever it runs, what changed.
 pub trait Bus: Send + Sync {
@@ -32,6 +32,11 @@ pub enum Change {
     ResourceUpdated {
         /// Which resource.
         uri: Arc<str>,
+    },
+    /// A task has changed.
+    Task {
+        /// As it is now.
+        task: Arc<TaskRecord>,
     },
 }
 

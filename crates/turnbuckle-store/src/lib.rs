@@ -1,6 +1,6 @@
 //! Where the state of a server lives.
 //!
-//! Four small traits, each with an implementation in [`memory`]; a shared database can stand behind
+//! Five small traits, each with an implementation in [`memory`]; a shared database can stand behind
 //! the same traits when several processes serve one endpoint. Knows the protocol's types, and nothing
 //! of transports, handlers or tools.
 //!
@@ -8,6 +8,7 @@
 //! - [`Events`]: what was sent on a stream, for a client that resumes it.
 //! - [`Bus`]: "something changed", told to everyone who listens.
 //! - [`Journals`]: request state too large to travel, and effects that must happen once.
+//! - [`Tasks`]: calls that are answered later.
 //!
 //! Every store is bounded: what a peer can make it hold has a limit in [`Limits`].
 
@@ -21,6 +22,7 @@ mod random;
 mod session;
 #[cfg(feature = "suite")]
 pub mod suite;
+mod task;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -30,14 +32,15 @@ pub use bus::{Bus, Change, Lagged, Subscription};
 pub use error::StoreError;
 pub use events::{Event, EventId, Events, InvalidEventId, Replay, StreamId};
 pub use journal::{Claim, ClaimToken, JournalId, Journals};
-pub use limits::{BusLimits, EventLimits, JournalLimits, Limits, SessionLimits};
+pub use limits::{BusLimits, EventLimits, JournalLimits, Limits, SessionLimits, TaskLimits};
 pub use random::InvalidId;
 pub use session::{ClientProfile, SessionChange, SessionId, SessionRecord, Sessions};
+pub use task::{NewTask, TaskAnswer, TaskChange, TaskId, TaskOutcome, TaskRecord, Tasks};
 
 /// What the methods of a store return: nothing happens until it is awaited.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Everything a server remembers, in four parts that may live in different places.
+/// Everything a server remembers, in five parts that may live in different places.
 #[derive(Clone)]
 pub struct Store {
     /// What handshakes said.
@@ -48,6 +51,8 @@ pub struct Store {
     pub bus: Arc<dyn Bus>,
     /// Large request state and effects that happen once.
     pub journals: Arc<dyn Journals>,
+    /// Calls that are answered later.
+    pub tasks: Arc<dyn Tasks>,
 }
 
 impl Store {
@@ -63,12 +68,14 @@ impl Store {
             events,
             bus,
             journals,
+            tasks,
         } = limits;
         Self {
             sessions: Arc::new(memory::MemorySessions::new(sessions)),
             events: Arc::new(memory::MemoryEvents::new(&events)),
             bus: Arc::new(memory::MemoryBus::new(&bus)),
             journals: Arc::new(memory::MemoryJournals::new(journals)),
+            tasks: Arc::new(memory::MemoryTasks::new(tasks)),
         }
     }
 }

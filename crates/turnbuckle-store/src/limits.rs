@@ -24,6 +24,8 @@ pub struct Limits {
     pub bus: BusLimits,
     /// Limits of journals and claims.
     pub journals: JournalLimits,
+    /// Limits of tasks.
+    pub tasks: TaskLimits,
 }
 
 /// How many sessions there may be, and what each may hold.
@@ -134,6 +136,31 @@ impl Default for JournalLimits {
             max_claims: 100_000,
             max_key_bytes: 1024,
             max_claim_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// How many tasks are kept, and what each may hold.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TaskLimits {
+    /// Tasks at one time, finished ones that are still kept included.
+    pub max_tasks: usize,
+    /// Tasks of one owner at one time.
+    pub max_tasks_per_owner: usize,
+    /// Bytes of one task: questions, answers, outcome.
+    pub max_task_bytes: usize,
+    /// Bytes of all tasks together.
+    pub max_total_bytes: usize,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        Self {
+            max_tasks: 10_000,
+            max_tasks_per_owner: 1_000,
+            max_task_bytes: 16 * 1024 * 1024,
+            max_total_bytes: 256 * 1024 * 1024,
         }
     }
 }

@@ -11,12 +11,14 @@ mod queue;
 mod sessions;
 mod shard;
 mod table;
+mod tasks;
 mod weight;
 
 pub use bus::MemoryBus;
 pub use events::MemoryEvents;
 pub use journals::MemoryJournals;
 pub use sessions::MemorySessions;
+pub use tasks::MemoryTasks;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -10,12 +10,14 @@ mod events;
 mod journals;
 mod races;
 mod sessions;
+mod tasks;
 
 pub use bus::bus;
 pub use events::events;
 pub use journals::journals;
 pub use races::races;
 pub use sessions::sessions;
+pub use tasks::tasks;
 
 use std::time::Duration;
 

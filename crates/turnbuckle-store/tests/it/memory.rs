@@ -24,6 +24,11 @@ async fn journals() {
     suite::journals(memory).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn tasks() {
+    suite::tasks(memory).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn races() {
     suite::races(memory).await;

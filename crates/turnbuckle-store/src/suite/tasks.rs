@@ -1,0 +1,218 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use turnbuckle_protocol::types::TaskStatus;
+
+use super::{TICK, ticks};
+use crate::{
+    Limits, NewTask, Store, StoreError, TaskAnswer, TaskChange, TaskId, TaskOutcome, Tasks,
+};
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Checks the tasks of a store.
+pub async fn tasks(make: impl AsyncFn(Limits) -> Store) {
+    a_task_is_found_until_its_time_is_over(&make).await;
+    a_question_is_open_until_it_is_answered(&make).await;
+    a_key_is_used_once(&make).await;
+    a_question_can_be_withdrawn(&make).await;
+    an_ended_task_never_changes(&make).await;
+    tasks_are_listed_by_owner(&make).await;
+    tasks_are_limited(&make).await;
+    expired_tasks_make_room(&make).await;
+    bytes_are_limited(&make).await;
+}
+
+fn of(owner: &str, ttl: Duration) -> NewTask {
+    NewTask {
+        owner: owner.into(),
+        shared: false,
+        ttl,
+        poll_interval: TICK,
+    }
+}
+
+fn ask(key: &str) -> TaskChange {
+    TaskChange::Ask {
+        key: key.to_owned(),
+        question: "{}".into(),
+    }
+}
+
+fn answer(key: &str, json: &'static str) -> TaskChange {
+    TaskChange::Answer {
+        key: key.to_owned(),
+        answer: TaskAnswer::Given(json.into()),
+    }
+}
+
+fn end(status: TaskStatus, bytes: usize) -> TaskChange {
+    TaskChange::End {
+        status,
+        message: None,
+        outcome: TaskOutcome::Result(Bytes::from(vec![b'x'; bytes])),
+    }
+}
+
+async fn begin(tasks: &dyn Tasks, owner: &str) -> TaskId {
+    tasks.create(of(owner, LONG)).await.unwrap().id
+}
+
+async fn status(tasks: &dyn Tasks, id: &TaskId) -> TaskStatus {
+    tasks.load(id).await.unwrap().unwrap().status
+}
+
+async fn a_task_is_found_until_its_time_is_over(make: &impl AsyncFn(Limits) -> Store) {
+    let tasks = make(Limits::default()).await.tasks;
+    let created = tasks.create(of("ada", TICK * 2)).await.unwrap();
+
+    let found = tasks.load(&created.id).await.unwrap().unwrap();
+    assert_eq!(found, created);
+    assert_eq!(found.status, TaskStatus::Working);
+    let unknown = TaskId::generate().unwrap();
+    assert_eq!(tasks.load(&unknown).await.unwrap(), None);
+
+    ticks(3).await;
+
+    assert_eq!(tasks.load(&created.id).await.unwrap(), None);
+    assert_eq!(tasks.update(&created.id, ask("k")).await.unwrap(), None);
+    assert!(tasks.list("ada", None, 10).await.unwrap().is_empty());
+    tasks.sweep().await.unwrap();
+}
+
+async fn a_question_is_open_until_it_is_answered(make: &impl AsyncFn(Limits) -> Store) {
+    let tasks = make(Limits::default()).await.tasks;
+    let id = begin(&*tasks, "ada").await;
+
+    tasks.update(&id, ask("a")).await.unwrap().unwrap();
+    let both = tasks.update(&id, ask("b")).await.unwrap().unwrap();
+    assert_eq!(both.status, TaskStatus::InputRequired);
+    assert_eq!(both.questions.len(), 2);
+
+    let one = tasks.update(&id, answer("a", "1")).await.unwrap().unwrap();
+    assert_eq!(one.status, TaskStatus::InputRequired);
+    assert_eq!(one.answer("a"), Some(&TaskAnswer::Given("1".into())));
+    let none = tasks.update(&id, answer("b", "2")).await.unwrap().unwrap();
+    assert_eq!(none.status, TaskStatus::Working);
+    assert!(none.questions.is_empty());
+    // What is no longer open is answered once.
+    assert_eq!(tasks.update(&id, answer("b", "3")).await.unwrap(), None);
+    assert_eq!(tasks.update(&id, answer("c", "3")).await.unwrap(), None);
+}
+
+async fn a_key_is_used_once(make: &impl AsyncFn(Limits) -> Store) {
+    let tasks = make(Limits::default()).await.tasks;
+    let id = begin(&*tasks, "ada").await;
+
+    tasks.update(&id, ask("a")).await.unwrap().unwrap();
+    assert_eq!(tasks.update(&id, ask("a")).await.unwrap(), None);
+    tasks.update(&id, answer("a", "1")).await.unwrap().unwrap();
+
+    assert_eq!(tasks.update(&id, ask("a")).await.unwrap(), None);
+    assert_eq!(status(&*tasks, &id).await, TaskStatus::Working);
+}
+
+async fn a_question_can_be_withdrawn(make: &impl AsyncFn(Limits) -> Store) {
+    let tasks = make(Limits::default()).await.tasks;
+    let id = begin(&*tasks, "ada").await;
+    tasks.update(&id, ask("a")).await.unwrap().unwrap();
+
+    let key = "a".to_owned();
+    let change = TaskChange::Withdraw { key };
+    let record = tasks.update(&id, change).await.unwrap().unwrap();
+
+    assert_eq!(record.status, TaskStatus::Working);
+    assert_eq!(tasks.update(&id, answer("a", "1")).await.unwrap(), None);
+}
+
+async fn an_ended_task_never_changes(make: &impl AsyncFn(Limits) -> Store) {
+    let tasks = make(Limits::default()).await.tasks;
+    for last in [
+        TaskStatus::Completed,
+        TaskStatus::Failed,
+        TaskStatus::Cancelled,
+    ] {
+        let id = begin(&*tasks, "ada").await;
+        tasks.update(&id, ask("a")).await.unwrap().unwrap();
+        tasks.update(&id, end(last, 1)).await.unwrap().unwrap();
+
+        for change in [
+            ask("b"),
+            answer("a", "1"),
+            TaskChange::Say("late".to_owned()),
+            end(TaskStatus::Completed, 2),
+        ] {
+            assert_eq!(tasks.update(&id, change).await.unwrap(), None);
+        }
+        let record = tasks.load(&id).await.unwrap().unwrap();
+        assert_eq!(record.status, last);
+        assert!(record.questions.is_empty());
+    }
+}
+
+async fn tasks_are_listed_by_owner(make: &impl AsyncFn(Limits) -> Store) {
+    let tasks = make(Limits::default()).await.tasks;
+    let mut ada = Vec::new();
+    for _ in 0..5 {
+        ada.push(begin(&*tasks, "ada").await);
+        begin(&*tasks, "bob").await;
+    }
+    let listed = async |after, limit| {
+        let page = tasks.list("ada", after, limit).await.unwrap();
+        page.iter().map(|task| task.id).collect::<Vec<_>>()
+    };
+
+    assert_eq!(listed(None, 10).await, ada);
+    assert_eq!(listed(None, 2).await, ada[..2]);
+    assert_eq!(listed(Some(ada[1]), 2).await, ada[2..4]);
+    assert_eq!(listed(Some(ada[4]), 2).await, []);
+    assert_eq!(tasks.list("eve", None, 10).await.unwrap(), []);
+}
+
+async fn tasks_are_limited(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.tasks.max_tasks = 3;
+    limits.tasks.max_tasks_per_owner = 1;
+    let tasks = make(limits).await.tasks;
+    begin(&*tasks, "ada").await;
+
+    let error = tasks.create(of("ada", LONG)).await.unwrap_err();
+    assert!(matches!(error, StoreError::TooMany { limit: 1, .. }));
+    let many = NewTask {
+        shared: true,
+        ..of("anyone", LONG)
+    };
+    tasks.create(many.clone()).await.unwrap();
+    tasks.create(many.clone()).await.unwrap();
+    let error = tasks.create(many).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }));
+}
+
+async fn expired_tasks_make_room(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.tasks.max_tasks = 1;
+    let tasks = make(limits).await.tasks;
+    tasks.create(of("ada", TICK)).await.unwrap();
+
+    ticks(2).await;
+
+    begin(&*tasks, "bob").await;
+}
+
+async fn bytes_are_limited(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.tasks.max_task_bytes = 100;
+    limits.tasks.max_total_bytes = 150;
+    let tasks = make(limits).await.tasks;
+    let (one, two) = (begin(&*tasks, "ada").await, begin(&*tasks, "ada").await);
+    let completed = |bytes| end(TaskStatus::Completed, bytes);
+
+    let error = tasks.update(&one, completed(101)).await.unwrap_err();
+    assert!(matches!(error, StoreError::TooLarge { limit: 100, .. }));
+    tasks.update(&one, completed(100)).await.unwrap().unwrap();
+    let error = tasks.update(&two, completed(51)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }));
+
+    assert_eq!(status(&*tasks, &two).await, TaskStatus::Working);
+    tasks.update(&two, completed(50)).await.unwrap().unwrap();
+}
