@@ -8,6 +8,7 @@ mod input;
 mod prompts;
 mod resources;
 mod samples;
+mod tasks;
 mod tools;
 
 use std::error::Error;
@@ -33,6 +34,7 @@ fn server() -> Server {
         .instructions("Answers the scenarios of the official conformance suite.");
     let server = tools::offer(server);
     let server = input::offer(server);
+    let server = tasks::offer(server);
     let server = resources::offer(server);
     prompts::offer(server)
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use turnbuckle_protocol::{Revision, RpcError};
+use turnbuckle_protocol::{Revision, RpcError, types::TaskSupport};
 
 use crate::{
     CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
@@ -31,6 +31,13 @@ pub(crate) enum Found {
 impl Catalog {
     pub(crate) fn has_resources(&self) -> bool {
         !self.resources.is_empty() || !self.templates.is_empty()
+    }
+
+    /// Says whether any tool can be called as a task.
+    pub(crate) fn offers_tasks(&self) -> bool {
+        self.tools
+            .iter()
+            .any(|tool| tool.task != TaskSupport::Forbidden)
     }
 
     pub(crate) fn completes(&self) -> bool {

@@ -2,17 +2,28 @@
 
 use std::{
     any::Any,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+use bytes::Bytes;
 use serde::Serialize;
 use turnbuckle_protocol::{
-    Principal, RequestId, jsonrpc,
+    Meta, Principal, RequestId, jsonrpc,
     types::{ClientCapabilities, Implementation, LogLevel, LoggingMessageParams, ProgressParams},
 };
-use turnbuckle_store::Change;
+use turnbuckle_store::{Change, TaskRecord};
 
-use crate::{Server, exchange::Run, input::Rounds, lifecycle::Caller, outbox::Outbox};
+use crate::{
+    Server,
+    exchange::Run,
+    input::Rounds,
+    lifecycle::{Caller, TaskDesign},
+    outbox::Outbox,
+    tasks::{self, RunningTask},
+};
 
 /// What a handler knows about its request, and what it may do beside returning a result.
 ///
@@ -35,6 +46,17 @@ pub(crate) struct Call {
     progress: Mutex<f64>,
     /// The keys of the questions that this run has asked.
     asked: Mutex<Vec<String>>,
+    /// The task that the call has become.
+    task: OnceLock<Arc<RunningTask>>,
+    /// Whether the handler may make a task of the call, and the one it made.
+    turn: Turn,
+}
+
+/// How far a call is on its way to become a task.
+#[derive(Default)]
+pub(crate) struct Turn {
+    allowed: AtomicBool,
+    made: OnceLock<Arc<TaskRecord>>,
 }
 
 impl Context {
@@ -58,18 +80,22 @@ impl Context {
 
     async fn report(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let call = &self.call;
-        let Some(token) = &call.caller.progress_token else {
-            return;
-        };
         if call.is_muted() {
             return;
         }
+        if let (Some(task), Some(message)) = (call.task(), &message) {
+            tasks::say(&call.server, task, message).await;
+        }
+        let Some(token) = &call.caller.progress_token else {
+            return;
+        };
         let mut params = ProgressParams::new(token.clone(), progress);
         params.total = total;
         params.message = message;
+        call.tag(&mut params.meta);
         call.caller.rules.lower(&mut params);
         call.advance(progress, || self.push("notifications/progress", &params));
-        call.outbox.flushed().await;
+        call.flushed().await;
     }
 
     /// Sends a log message to the client, if it wants messages of this level.
@@ -88,15 +114,16 @@ impl Context {
         };
         let mut params = LoggingMessageParams::new(level, data);
         params.logger = logger.map(str::to_owned);
+        call.tag(&mut params.meta);
         call.caller.rules.lower(&mut params);
         self.push("notifications/message", &params);
-        call.outbox.flushed().await;
+        call.flushed().await;
     }
 
     fn push(&self, method: &str, params: &impl Serialize) {
         let mut message = Vec::with_capacity(192);
         if jsonrpc::write_notification(&mut message, method, params).is_ok() {
-            self.call.outbox.push(message.into());
+            self.call.send(message.into());
         }
     }
 
@@ -201,6 +228,67 @@ impl Call {
             rounds,
             progress: Mutex::new(f64::NEG_INFINITY),
             asked: Mutex::default(),
+            task: OnceLock::new(),
+            turn: Turn::default(),
+        }
+    }
+
+    /// The task that the call has become.
+    pub(crate) fn task(&self) -> Option<&Arc<RunningTask>> {
+        self.task.get()
+    }
+
+    /// Makes a task of the call.
+    pub(crate) fn set_task(&self, task: Arc<RunningTask>) {
+        // A call becomes a task once.
+        let _ = self.task.set(task);
+    }
+
+    /// Lets the handler say when the call becomes a task.
+    pub(crate) fn allow_turn(&self) {
+        self.turn.allowed.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether the handler may make a task of the call now.
+    pub(crate) fn may_become_task(&self) -> bool {
+        self.turn.allowed.load(Ordering::Relaxed) && self.task.get().is_none()
+    }
+
+    /// Makes a task of the running call; whoever drives it learns that by [`turned`](Self::turned).
+    pub(crate) fn turn_into(&self, record: Arc<TaskRecord>) {
+        self.set_task(RunningTask::new(&record));
+        let _ = self.turn.made.set(record);
+        self.turn.allowed.store(false, Ordering::Relaxed);
+    }
+
+    /// The task that the handler just made of the call.
+    pub(crate) fn turned(&self) -> Option<(&Arc<TaskRecord>, &Arc<RunningTask>)> {
+        Some((self.turn.made.get()?, self.task.get()?))
+    }
+
+    /// Sends a message on behalf of the handler: to the caller, or to those who wait for the task.
+    fn send(&self, message: Bytes) {
+        match self.task() {
+            None => self.outbox.push(message),
+            Some(task) if self.caller.rules.tasks == TaskDesign::Asked => task.tell(&message),
+            // Here only the state of a task is told.
+            Some(_) => {}
+        }
+    }
+
+    async fn flushed(&self) {
+        match self.task() {
+            None => self.outbox.flushed().await,
+            Some(task) => task.told().await,
+        }
+    }
+
+    /// Names the task that a message of the handler belongs to, where the design wants that.
+    pub(crate) fn tag(&self, meta: &mut Meta) {
+        if let Some(task) = self.task()
+            && self.caller.rules.tasks == TaskDesign::Asked
+        {
+            meta.set_related_task(task.related());
         }
     }
 

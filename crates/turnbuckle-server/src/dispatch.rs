@@ -1,6 +1,6 @@
 //! From a method name to the code that answers it.
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use turnbuckle_protocol::{
     RpcError,
@@ -21,11 +21,12 @@ use crate::{
     incident,
     input::{self, Rounds, Subject},
     lifecycle::{
-        Asking, Caller,
+        Asking, Caller, TaskDesign,
         stateless::{Mirror, mismatch},
     },
     reply::Reply,
     request_error, subscriptions,
+    tasks::{self, Way},
     tools::{Output, ToolError, ToolErrorKind},
 };
 
@@ -59,6 +60,9 @@ pub(crate) fn begin(
         "completion/complete" => task.complete(),
         "server/discover" => task.plain(|call| Ok(crate::lifecycle::stateless::discover(call))),
         "subscriptions/listen" => task.listen(),
+        "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" | "tasks/list" => {
+            task.tasks()
+        }
         method => {
             let error = RpcError::method_not_found(method);
             task.plain(|_| Err(error))
@@ -163,6 +167,19 @@ impl Task<'_, '_> {
             Ok(found) => found,
             Err(error) => return self.fail(error),
         };
+        let asks_first = match tasks::way(&self.caller, &tool, &self.request.params) {
+            Ok(Way::Call) => false,
+            Ok(Way::CallFirst) => true,
+            Ok(Way::None) => {
+                let message = format!(
+                    "`{}` runs only as a task, and this client speaks a revision without tasks",
+                    tool.name()
+                );
+                return self.plain(|call| tool_result(call, &tool, Ok(Output::error(message))));
+            }
+            Ok(Way::Task(ttl)) => return self.start_task(tool, arguments, ttl),
+            Err(error) => return self.fail(error),
+        };
         let about = tool.clone();
         let subject = |_: &Params<'_>| Subject {
             method: "tools/call",
@@ -171,13 +188,57 @@ impl Task<'_, '_> {
             fingerprint: about.fingerprint,
         };
         self.run(subject, arguments, move |arguments, cx| {
+            if asks_first {
+                cx.call.allow_turn();
+            }
             match tool.invoke.invoke(arguments, cx.clone()) {
                 Ok(run) => {
-                    Run::Handler(Box::pin(async move { tool_result(&cx, &tool, run.await) }))
+                    Run::Handler(Box::pin(
+                        async move { tool_result(&cx.call, &tool, run.await) },
+                    ))
                 }
-                Err(message) => Run::Ready(tool_result(&cx, &tool, Ok(Output::error(message)))),
+                Err(message) => {
+                    Run::Ready(tool_result(&cx.call, &tool, Ok(Output::error(message))))
+                }
             }
         })
+    }
+
+    /// Calls a tool as a task from the beginning.
+    fn start_task(self, tool: Arc<Tool>, arguments: &str, ttl: Option<Duration>) -> Exchange {
+        let (id, server) = (self.request.id.clone(), self.server.clone());
+        let call = Arc::new(Call::new(id, server, self.caller, None));
+        let cx = Context { call: call.clone() };
+        let arguments = arguments.to_owned();
+        let run: BoxFuture<Outcome> = Box::pin(async move {
+            let call = cx.call.clone();
+            let handler: BoxFuture<Outcome> = match tool.invoke.invoke(&arguments, cx.clone()) {
+                Ok(run) => Box::pin(async move { tool_result(&cx.call, &tool, run.await) }),
+                // Whoever asked for a task gets one, if only to learn there what was wrong.
+                Err(message) if cx.call.caller.rules.tasks == TaskDesign::Asked => Box::pin(
+                    async move { tool_result(&cx.call, &tool, Ok(Output::error(message))) },
+                ),
+                Err(message) => return tool_result(&cx.call, &tool, Ok(Output::error(message))),
+            };
+            tasks::start(call, ttl, handler).await
+        });
+        Exchange::new(call, Run::Handler(run))
+    }
+
+    /// Answers requests about tasks.
+    fn tasks(self) -> Exchange {
+        if !self.server.catalog().offers_tasks() {
+            let error = RpcError::method_not_found(&self.request.method);
+            return self.fail(error);
+        }
+        let call = Arc::new(Call::new(
+            self.request.id.clone(),
+            self.server.clone(),
+            self.caller,
+            None,
+        ));
+        let run = tasks::begin(&self.request.method, &self.request.params, call.clone());
+        Exchange::new(call, run)
     }
 
     fn find_tool<'c>(&self) -> Result<(Arc<Tool>, &'c str), RpcError>
@@ -382,11 +443,11 @@ impl Task<'_, '_> {
 }
 
 /// Turns what a tool returned, or failed with, into its result.
-fn tool_result(cx: &Context, tool: &Tool, returned: Result<Output, ToolError>) -> Outcome {
+fn tool_result(call: &Call, tool: &Tool, returned: Result<Output, ToolError>) -> Outcome {
     let name = &tool.definition.name;
-    let rules = cx.call.caller.rules;
+    let rules = call.caller.rules;
     let mut result = match returned.map_err(|error| error.kind) {
-        Ok(output) => match tool.broken_promise(&output.result, &cx.call.server) {
+        Ok(output) => match tool.broken_promise(&output.result, &call.server) {
             None => output.result,
             Some(mistake) => failed(name, &*Box::<dyn Error>::from(mistake)),
         },
@@ -403,7 +464,13 @@ fn tool_result(cx: &Context, tool: &Tool, returned: Result<Output, ToolError>) -
         Err(ToolErrorKind::Undeclared(_, message)) => CallToolResult::error(message),
         Err(ToolErrorKind::Protocol(error)) => return Err(error),
     };
-    Ok(Reply::new(&cx.call).with_meta(&mut result, |result| &mut result.meta, None))
+    if let Some(task) = call.task() {
+        if result.is_error == Some(true) {
+            task.has_failed();
+        }
+        call.tag(&mut result.meta);
+    }
+    Ok(Reply::new(call).with_meta(&mut result, |result| &mut result.meta, None))
 }
 
 /// The result of a tool that failed for reasons that are not the model's business.

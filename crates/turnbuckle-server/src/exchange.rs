@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 
-use crate::{context::Call, incident};
+use crate::{context::Call, incident, tasks};
 
 /// A future that a handler became.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -129,6 +129,7 @@ impl Exchange {
     fn poll_handler(&mut self, cx: &mut Context<'_>) {
         while let Some(run) = &mut self.run {
             let outcome = match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
+                Ok(polled) if self.call.turned().is_some() => self.go_on_as_task(polled),
                 // An open question ends the round, even if the handler would do without its answer: it is dropped, and
                 // runs again with it.
                 Ok(polled) => match (self.call.end_of_round(), polled) {
@@ -145,6 +146,19 @@ impl Exchange {
             self.run = None;
             self.outcome = Some(outcome);
         }
+    }
+
+    /// Hands the handler over to a task of its own, and answers with that.
+    fn go_on_as_task(&mut self, polled: Poll<Outcome>) -> Outcome {
+        let (Some((record, task)), Some(run)) = (self.call.turned(), self.run.take()) else {
+            return Err(RpcError::internal("no task"));
+        };
+        let handler = match polled {
+            Poll::Pending => run,
+            Poll::Ready(outcome) => Box::pin(std::future::ready(outcome)),
+        };
+        tasks::go_on(self.call.clone(), task.clone(), handler);
+        tasks::created(&self.call, record)
     }
 
     /// Drops the handler and returns what it still had to say.

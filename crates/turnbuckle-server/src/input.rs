@@ -26,7 +26,7 @@ use turnbuckle_protocol::{
     },
 };
 
-use crate::{context::Context, lifecycle::Asking};
+use crate::{context::Context, lifecycle::Asking, tasks};
 
 impl Context {
     /// Asks the user, by a form or by sending them to a URL.
@@ -100,7 +100,7 @@ impl Context {
         match &call.caller.live {
             // Without a handshake nobody is there to answer.
             Some(live) if call.caller.client.info.is_some() => live
-                .ask(&call.outbox, "ping", b"{}", call.server.patience())
+                .ask(&call.outbox, "ping", b"{}", "", call.server.patience())
                 .await
                 .map(drop),
             _ => Ok(()),
@@ -140,8 +140,9 @@ impl Context {
         let mut question = Vec::with_capacity(256);
         rules.write(params, &mut question);
         let answer = match (rules.asking, &call.caller.live, &call.rounds) {
+            _ if call.task().is_some() => tasks::ask(call, key, method, question).await?,
             (Asking::Request, Some(live), _) => {
-                live.ask(&call.outbox, method, &question, call.server.patience())
+                live.ask(&call.outbox, method, &question, "", call.server.patience())
                     .await?
             }
             (Asking::Round, _, Some(rounds)) => match rounds.ask(key, method, question) {
@@ -164,11 +165,12 @@ impl Context {
         reason: String,
     ) -> Result<T, AskError> {
         match &self.call.rounds {
-            Some(rounds) => {
+            // Who waits for an answer can be told that it is none.
+            Some(rounds) if self.call.task().is_none() => {
                 rounds.fail_with_bad_answer(key, &reason);
                 self.end_round(method).await
             }
-            None => Err(AskError::BadAnswer {
+            _ => Err(AskError::BadAnswer {
                 key: key.to_owned(),
                 reason,
             }),

@@ -24,6 +24,7 @@ mod server;
 mod shape;
 pub mod stdio;
 mod subscriptions;
+mod tasks;
 pub mod testing;
 mod tools;
 #[cfg(not(feature = "validation"))]
@@ -43,3 +44,4 @@ pub use request_error::RequestError;
 pub use resources::{Contents, ReadHandler, Resource, ResourceTemplate, Variables};
 pub use server::Server;
 pub use tools::{BlockingHandler, IntoOutput, Output, Tool, ToolError, ToolHandler};
+pub use turnbuckle_protocol::types::TaskSupport;

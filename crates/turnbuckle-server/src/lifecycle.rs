@@ -18,7 +18,7 @@ use turnbuckle_protocol::{
     revision::Versioned,
     types::LogLevel,
 };
-use turnbuckle_store::ClientProfile;
+use turnbuckle_store::{ClientProfile, SessionId};
 
 use connected::Connected;
 use live::Live;
@@ -29,6 +29,8 @@ pub(crate) struct Rules {
     revision: Revision,
     /// How a handler's question reaches the client.
     pub(crate) asking: Asking,
+    /// How a call becomes a task.
+    pub(crate) tasks: TaskDesign,
     /// Whether results carry `resultType`, cache hints and the server's identity.
     pub(crate) stamps: bool,
     /// The code of a resource that does not exist.
@@ -52,6 +54,17 @@ pub(crate) enum Asking {
     Request,
     /// As the end of this round; the handler runs again when the client comes back with the answer.
     Round,
+}
+
+/// How a call becomes a task, if it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskDesign {
+    /// Not at all.
+    None,
+    /// The client asks for it; it asks for the result apart, and is asked meanwhile.
+    Asked,
+    /// The server decides, for clients that declare the extension; the task carries result and questions.
+    Offered,
 }
 
 impl Rules {
@@ -111,6 +124,7 @@ static TABLE: [Rules; Revision::ALL.len()] = {
     const LEGACY: Rules = Rules {
         revision: Revision::V2025_11_25,
         asking: Asking::Request,
+        tasks: TaskDesign::None,
         stamps: false,
         resource_not_found: code::RESOURCE_NOT_FOUND,
         undeclared_is_error: false,
@@ -143,11 +157,13 @@ static TABLE: [Rules; Revision::ALL.len()] = {
             revision: Revision::V2025_11_25,
             null_ids: false,
             primes_streams: true,
+            tasks: TaskDesign::Asked,
             ..LEGACY
         },
         Rules {
             revision: Revision::V2026_07_28,
             asking: Asking::Round,
+            tasks: TaskDesign::Offered,
             stamps: true,
             resource_not_found: code::INVALID_PARAMS,
             undeclared_is_error: true,
@@ -200,6 +216,8 @@ pub(crate) struct Caller {
     pub(crate) says_goodbye: bool,
     /// What the request shares with others, where they come on one connection.
     pub(crate) connected: Option<Arc<Connected>>,
+    /// The session that it belongs to, be it only a connection.
+    pub(crate) session: Option<SessionId>,
 }
 
 impl Caller {
@@ -221,4 +239,7 @@ pub(crate) struct Arrival {
     pub(crate) extensions: Extensions,
     pub(crate) says_goodbye: bool,
     pub(crate) connected: Option<Arc<Connected>>,
+    pub(crate) session: Option<SessionId>,
+    /// Whether nothing will be known of the session that a handshake begins.
+    pub(crate) is_forgotten: bool,
 }

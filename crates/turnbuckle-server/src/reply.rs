@@ -1,5 +1,6 @@
 //! Writing a result: envelope, payload and what every result of the peer's revision carries, into one buffer.
 
+use bytes::Bytes;
 use serde::Serialize;
 use turnbuckle_protocol::{Meta, RequestId, revision::Versioned, types::CacheScope};
 
@@ -40,6 +41,15 @@ fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The result inside of a response that [`Reply`] wrote for this call.
+pub(crate) fn result_of(call: &Call, response: &Bytes) -> Bytes {
+    let before = START.len() + call.id.raw().len() + RESULT.len();
+    response.slice(before..response.len() - 1)
+}
+
+const START: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+const RESULT: &[u8] = br#","result":"#;
+
 /// A result being written.
 pub(crate) struct Reply {
     out: Vec<u8>,
@@ -51,9 +61,9 @@ impl Reply {
     /// Begins the answer to a call.
     pub(crate) fn new(call: &Call) -> Self {
         let mut out = Vec::with_capacity(512);
-        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        out.extend_from_slice(START);
         call.id.write(&mut out);
-        out.extend_from_slice(br#","result":"#);
+        out.extend_from_slice(RESULT);
         Self {
             out,
             rules: call.caller.rules,
@@ -120,6 +130,16 @@ impl Reply {
         self.out.extend_from_slice(br#","requestState":""#);
         self.out.extend_from_slice(state.as_bytes());
         self.out.extend_from_slice(br#"","_meta":"#);
+        self.out.extend_from_slice(self.server.identity());
+        self.out.extend_from_slice(b"}}");
+        self.out
+    }
+
+    /// A call that became a task, without the closing brace.
+    pub(crate) fn task(mut self, unclosed: &[u8]) -> Vec<u8> {
+        self.out.extend_from_slice(unclosed);
+        self.out
+            .extend_from_slice(br#","resultType":"task","_meta":"#);
         self.out.extend_from_slice(self.server.identity());
         self.out.extend_from_slice(b"}}");
         self.out

@@ -7,13 +7,16 @@ use std::{
 
 use arc_swap::ArcSwap;
 use turnbuckle_protocol::types::{
-    Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
+    Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities, tasks::EXTENSION,
 };
 use turnbuckle_store::{Change, Store};
 
 use crate::{
-    CacheHint, Prompt, Resource, ResourceTemplate, Tool, catalog::Catalog, input::Keys,
+    CacheHint, Prompt, Resource, ResourceTemplate, Tool,
+    catalog::Catalog,
+    input::Keys,
     lifecycle::live::Patience,
+    tasks::{Registry, TaskSettings},
 };
 
 /// A server: what it offers, and how it behaves.
@@ -39,6 +42,7 @@ struct Shared {
     store: Store,
     keys: Arc<Keys>,
     identity: OnceLock<Vec<u8>>,
+    running_tasks: Arc<Registry>,
 }
 
 /// Longer than anybody waits, and short enough to be added to any time.
@@ -55,6 +59,7 @@ struct Settings {
     state_lifetime: Duration,
     lenient: bool,
     validate_output: bool,
+    tasks: TaskSettings,
 }
 
 impl Server {
@@ -72,6 +77,7 @@ impl Server {
             state_lifetime: Duration::from_secs(3600),
             lenient: false,
             validate_output: false,
+            tasks: TaskSettings::default(),
         };
         Self {
             shared: Arc::new(Shared {
@@ -80,6 +86,7 @@ impl Server {
                 store: Store::memory(),
                 keys: Arc::new(Keys::random()),
                 identity: OnceLock::new(),
+                running_tasks: Arc::default(),
             }),
         }
     }
@@ -283,6 +290,24 @@ impl Server {
         self.set(|settings| settings.validate_output = validate)
     }
 
+    /// Says how long tasks are kept after they began: as long as `lifetime`, or as long as the client asks for, but never
+    /// longer than `longest`. Then they are forgotten, and dropped if they still run.
+    ///
+    /// By default an hour and a day.
+    #[must_use]
+    pub fn task_lifetime(self, lifetime: Duration, longest: Duration) -> Self {
+        self.set(|settings| {
+            settings.tasks.longest = longest.min(FOREVER);
+            settings.tasks.lifetime = lifetime.min(settings.tasks.longest);
+        })
+    }
+
+    /// Says how long clients should wait between two looks at a task. By default a second.
+    #[must_use]
+    pub fn task_poll_interval(self, interval: Duration) -> Self {
+        self.set(|settings| settings.tasks.poll_interval = interval)
+    }
+
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         let shared = self.shared_mut();
         change(&mut shared.settings);
@@ -367,6 +392,14 @@ impl Server {
         self.shared.settings.validate_output
     }
 
+    pub(crate) fn task_settings(&self) -> TaskSettings {
+        self.shared.settings.tasks
+    }
+
+    pub(crate) fn running_tasks(&self) -> &Registry {
+        &self.shared.running_tasks
+    }
+
     /// The `_meta` of every modern result, as bytes.
     pub(crate) fn identity(&self) -> &[u8] {
         self.shared.identity.get_or_init(|| {
@@ -393,6 +426,10 @@ impl Server {
                     .list_changed(true),
             );
         }
+        if catalog.offers_tasks() {
+            let extensions = capabilities.extensions.get_or_insert_default();
+            extensions.insert(EXTENSION.to_owned(), serde_json::json!({}));
+        }
         if catalog.completes() {
             capabilities.completions = Some(Default::default());
         }
@@ -408,6 +445,7 @@ impl Clone for Shared {
             store: self.store.clone(),
             keys: self.keys.clone(),
             identity: OnceLock::new(),
+            running_tasks: self.running_tasks.clone(),
         }
     }
 }

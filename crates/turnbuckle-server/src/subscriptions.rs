@@ -10,18 +10,23 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::{Change, Lagged};
 
-use crate::{Server, context::Call, exchange::Outcome, reply::Reply};
+use crate::{Server, context::Call, exchange::Outcome, reply::Reply, tasks};
 
 /// Resources that one listener may watch.
 const MOST_RESOURCES: usize = 1_000;
+/// Tasks that one listener may watch.
+const MOST_TASKS: usize = 1_000;
 /// Bytes that their URIs may have, all together.
 const MOST_BYTES: usize = 128 * 1024;
 
 /// Tells one listener of the changes it asked for, until it leaves or the server shuts down.
 pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
-    let wanted = supported(&call.server, params.notifications)?;
+    let mut wanted = supported(&call.server, params.notifications)?;
     // Before the acknowledgement: what changes after it must not be missed.
     let mut changes = call.server.store_ref().bus.subscribe();
+    if let Some(ids) = wanted.task_ids.take() {
+        wanted.task_ids = Some(tasks::watched(&call, ids).await?);
+    }
     send(
         &call,
         "notifications/subscriptions/acknowledged",
@@ -34,7 +39,12 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
             () = call.caller.closed() => break,
             change = changes.next() => match change {
                 Ok(change) => tell(&call, &wanted, &change),
-                Err(Lagged { .. }) => everything(&wanted).for_each(|change| tell(&call, &wanted, &change)),
+                Err(Lagged { .. }) => {
+                    everything(&wanted).for_each(|change| tell(&call, &wanted, &change));
+                    for task in tasks::all(&call, wanted.task_ids.iter().flatten()).await {
+                        tell(&call, &wanted, &Change::Task { task });
+                    }
+                }
             },
         }
         call.outbox.flushed().await;
@@ -62,7 +72,16 @@ fn supported(
     filter.resource_subscriptions = filter
         .resource_subscriptions
         .filter(|_| catalog.has_resources());
-    filter.task_ids = None;
+    filter.task_ids = filter.task_ids.filter(|_| catalog.offers_tasks());
+    if filter
+        .task_ids
+        .as_ref()
+        .is_some_and(|ids| ids.len() > MOST_TASKS)
+    {
+        return Err(RpcError::invalid_params(format!(
+            "one listener may watch at most {MOST_TASKS} tasks"
+        )));
+    }
     let uris = filter.resource_subscriptions.as_deref().unwrap_or_default();
     if uris.len() > MOST_RESOURCES || uris.iter().map(String::len).sum::<usize>() > MOST_BYTES {
         return Err(RpcError::invalid_params(format!(
@@ -73,6 +92,19 @@ fn supported(
 }
 
 fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
+    if let Change::Task { task } = change {
+        let id = task.id.to_string();
+        if wanted
+            .task_ids
+            .iter()
+            .flatten()
+            .any(|watched| *watched == id)
+        {
+            let params = tasks::notification(task, &call.id);
+            push(call, "notifications/tasks", &params);
+        }
+        return;
+    }
     let Some(notice) = Notice::of(change) else {
         return;
     };

@@ -11,7 +11,9 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{
     codec::headers::{self, PARAM_PREFIX},
-    types::{CallToolResult, Icon, Tool as Definition, ToolAnnotations},
+    types::{
+        CallToolResult, Icon, TaskSupport, Tool as Definition, ToolAnnotations, ToolExecution,
+    },
 };
 
 pub use error::ToolError;
@@ -25,7 +27,7 @@ use crate::{
     Server,
     catalog::Listed,
     context::Context,
-    lifecycle::Rules,
+    lifecycle::{Rules, TaskDesign},
     schema::{self, InputSchema},
     validate::Validator,
 };
@@ -57,6 +59,10 @@ pub struct Tool {
     pub(crate) fingerprint: [u8; 16],
     /// Checks structured output against the schema that is declared for it.
     promise: Option<Validator>,
+    /// Whether a call may or must become a task.
+    pub(crate) task: TaskSupport,
+    /// Whether the handler says itself when it becomes one.
+    pub(crate) asks_first: bool,
 }
 
 impl Tool {
@@ -154,6 +160,8 @@ impl Tool {
             param_headers,
             fingerprint,
             promise: None,
+            task: TaskSupport::Forbidden,
+            asks_first: false,
         };
         match output {
             Some(schema) => tool.promise(schema),
@@ -231,6 +239,25 @@ impl Tool {
     #[must_use]
     pub fn meta(mut self, meta: turnbuckle_protocol::Meta) -> Self {
         self.definition.meta = meta;
+        self
+    }
+
+    /// Says whether a call may or must become a task, which is answered later.
+    ///
+    /// The handler is the same: as a task it runs on while the client looks in on it now and then, its questions wait
+    /// for the client, and its result is kept for a while. `Optional` makes a task of every call whose client wants
+    /// one or can use one; all others are answered as usual. `Required` refuses the others.
+    #[must_use]
+    pub fn task(mut self, support: TaskSupport) -> Self {
+        self.task = support;
+        self
+    }
+
+    /// Says that the tool asks something before it becomes a task, by
+    /// [`Context::into_task`](crate::Context::into_task), where the client leaves that to the server.
+    #[must_use]
+    pub fn asks_first(mut self) -> Self {
+        self.asks_first = true;
         self
     }
 
@@ -316,7 +343,11 @@ impl Listed for Tool {
     }
 
     fn write(&self, rules: &Rules, out: &mut Vec<u8>) {
-        rules.write(&mut self.definition.clone(), out);
+        let mut definition = self.definition.clone();
+        if rules.tasks == TaskDesign::Asked && self.task != TaskSupport::Forbidden {
+            definition.execution = Some(ToolExecution::default().task_support(self.task));
+        }
+        rules.write(&mut definition, out);
     }
 }
 

@@ -36,11 +36,11 @@ pub trait Tasks: Send + Sync {
         change: TaskChange,
     ) -> BoxFuture<'a, Result<Option<Arc<TaskRecord>>, StoreError>>;
 
-    /// Returns tasks of one owner, oldest first: at most `limit`, those that began after `after`.
+    /// Returns tasks of one owner, oldest first: at most `limit`, those with a number above `after`.
     fn list<'a>(
         &'a self,
         owner: &'a str,
-        after: Option<TaskId>,
+        after: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<TaskRecord>>, StoreError>>;
 
@@ -75,6 +75,8 @@ pub struct NewTask {
 pub struct TaskRecord {
     /// Its name.
     pub id: TaskId,
+    /// Its place among all tasks, in the order they began.
+    pub number: u64,
     /// Who may use it.
     pub owner: Arc<str>,
     /// How it is doing.
@@ -153,10 +155,11 @@ pub enum TaskChange {
 
 impl TaskRecord {
     /// A task as it begins.
-    pub fn new(id: TaskId, task: NewTask) -> Self {
+    pub fn new(id: TaskId, number: u64, task: NewTask) -> Self {
         let now = SystemTime::now();
         Self {
             id,
+            number,
             owner: task.owner,
             status: TaskStatus::Working,
             message: None,

@@ -221,7 +221,7 @@ async fn tell(present: &Present, change: Result<Change, Lagged>) -> bool {
         Err(Lagged { .. }) => rules::all_changes(&record),
     };
     for change in changes {
-        let message = rules::notice(&record, &present.presence.live, &change);
+        let message = rules::notice(&record, present.session, &present.presence.live, &change);
         if let (Some(message), Some(feed)) = (message, present.presence.general.current()) {
             append(store, &present.session, &feed, message.into()).await;
         }

@@ -29,6 +29,7 @@ use crate::{
         session::{self, Begun},
         stands_alone,
     },
+    tasks,
 };
 
 /// Answers `initialize`, and begins a session.
@@ -51,11 +52,12 @@ async fn begin_session(
     if let Err(error) = mirror::check_one_version(&head.headers) {
         return refusal::error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
     }
-    let (record, mut exchange) =
-        match session::initialize(&endpoint.server, request, head.arrival()) {
-            Ok(begun) => begun,
-            Err(error) => return refusal::error(StatusCode::OK, Some(&request.id), &error),
-        };
+    let mut arrival = head.arrival();
+    arrival.is_forgotten = endpoint.options.sessions == Sessions::Off;
+    let (record, mut exchange) = match session::initialize(&endpoint.server, request, arrival) {
+        Ok(begun) => begun,
+        Err(error) => return refusal::error(StatusCode::OK, Some(&request.id), &error),
+    };
     let Step::Answer(answer) = exchange.step().await else {
         let error = RpcError::internal("the handshake has one answer");
         return refusal::error(StatusCode::OK, Some(&request.id), &error);
@@ -187,7 +189,8 @@ pub(super) async fn begin(
         return Err(Answer::error(Some(&request.id), &error, 400));
     }
     let server = &present.endpoint.server;
-    let arrival = head.arrival();
+    let mut arrival = head.arrival();
+    arrival.session = Some(known.id);
     match session::begin(server, &known.record, live.clone(), request, meta, arrival) {
         Begun::Exchange(exchange) if !exchange.is_settled() && is_busy(present) => {
             let error = RpcError::internal(
@@ -272,6 +275,7 @@ pub(super) async fn delete(endpoint: &Arc<Endpoint>, head: Head) -> Response<Bod
         Err(error) => return known::unavailable(None, &error),
     }
     endpoint.presences.close(&known.id);
+    tasks::session_ended(&endpoint.server, known.rules(), known.id);
     if let Err(error) = store.events.forget(&known.id).await {
         tracing::warn!(%error, "the events of an ended session stay until they are old");
     }

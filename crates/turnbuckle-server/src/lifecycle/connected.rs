@@ -1,19 +1,27 @@
 //! What the requests of one connection share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
 use turnbuckle_protocol::RpcError;
-use turnbuckle_store::ClientProfile;
+use turnbuckle_store::{ClientProfile, SessionId};
 
 /// A connection on which all requests of one client come, as far as the requests care.
 #[derive(Default)]
 pub(crate) struct Connected {
     closing: watch::Sender<bool>,
     last_client: LastClient,
+    id: OnceLock<SessionId>,
 }
 
 impl Connected {
+    /// The name of the connection, which no other has.
+    pub(crate) fn id(&self) -> SessionId {
+        *self
+            .id
+            .get_or_init(|| SessionId::generate().expect("the operating system gives random bytes"))
+    }
+
     /// The connection ends: whatever lasts as long as it does ends too.
     pub(crate) fn close(&self) {
         self.closing.send_replace(true);

@@ -47,11 +47,14 @@ pub(crate) struct Patience {
 
 impl Live {
     /// Sends a request to the client on the stream of the call that causes it, and waits for the answer.
+    ///
+    /// `meta` has more members for its `_meta`, as JSON.
     pub(crate) async fn ask(
         &self,
         outbox: &Outbox,
         method: &'static str,
         params: &[u8],
+        meta: &str,
         patience: Patience,
     ) -> Result<String, AskError> {
         let id = RequestId::from(self.next_id());
@@ -75,7 +78,7 @@ impl Live {
             open.settled = true;
             return Err(AskError::Gone { method });
         }
-        outbox.push(request(&open.id, method, params).into());
+        outbox.push(request(&open.id, method, params, meta).into());
         loop {
             let heard = lock(&self.questions)
                 .get(&open.id)
@@ -241,7 +244,7 @@ impl Drop for OpenQuestion<'_> {
 }
 
 /// Writes a request; its id is also its progress token, so that a slow client can ask for more time.
-fn request(id: &RequestId, method: &str, params: &[u8]) -> Vec<u8> {
+fn request(id: &RequestId, method: &str, params: &[u8], meta: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(params.len() + 128);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut out);
@@ -249,6 +252,10 @@ fn request(id: &RequestId, method: &str, params: &[u8]) -> Vec<u8> {
     out.extend_from_slice(method.as_bytes());
     out.extend_from_slice(br#"","params":{"_meta":{"progressToken":"#);
     id.write(&mut out);
+    if !meta.is_empty() {
+        out.push(b',');
+        out.extend_from_slice(meta.as_bytes());
+    }
     out.push(b'}');
     let rest = params.strip_prefix(b"{").unwrap_or(b"}");
     if rest != b"}" {

@@ -11,12 +11,12 @@ use turnbuckle_protocol::{
     revision::Versioned,
     types::{
         CancelledParams, InitializeParams, InitializeResult, LogLevel, ProgressParams,
-        SetLevelParams, SubscribeParams,
+        SetLevelParams, SubscribeParams, TaskRequests, TasksCapability,
     },
 };
-use turnbuckle_store::{Change, ClientProfile, SessionChange, SessionRecord};
+use turnbuckle_store::{Change, ClientProfile, SessionChange, SessionId, SessionRecord};
 
-use super::{Arrival, Caller, Rules, live::Live};
+use super::{Arrival, Caller, Rules, TaskDesign, live::Live};
 use crate::{
     Server,
     context::Call,
@@ -24,6 +24,7 @@ use crate::{
     reply::Reply,
     request_error,
     subscriptions::{Notice, covers},
+    tasks::{self, Owner},
 };
 
 /// Log messages from this level on are sent before a client says what it wants.
@@ -45,16 +46,28 @@ pub(crate) fn initialize(
     };
     let principal = arrival.principal.as_deref().cloned();
     let record = SessionRecord::new(principal, revision, Arc::new(client));
+    let mut capabilities = server.capabilities();
+    if server.catalog().offers_tasks() {
+        let listed = arrival.principal.is_some() || !arrival.is_forgotten;
+        capabilities.tasks = Some(tasks_capability(listed));
+    }
     let caller = caller(&record, None, Arc::default(), arrival);
     let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
-    let mut result = InitializeResult::new(
-        revision.as_str(),
-        server.capabilities(),
-        server.info().clone(),
-    );
+    let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
     result.instructions = server.instructions_text().map(str::to_owned);
     let outcome = Ok(Reply::new(&call).object(&mut result, None));
     Ok((record, Exchange::new(call, Run::Ready(outcome))))
+}
+
+/// Says that tools may be called as tasks; tasks are listed only where those of different callers can be told apart.
+fn tasks_capability(listed: bool) -> TasksCapability {
+    let mut tools = serde_json::Map::new();
+    tools.insert("call".to_owned(), json!({}));
+    let requests = TaskRequests::default().tools(tools);
+    let mut capability = TasksCapability::default().requests(requests);
+    capability.cancel = Some(Default::default());
+    capability.list = listed.then(Default::default);
+    capability
 }
 
 /// The revision to answer with: the one asked for if it has a handshake, else the newest that has.
@@ -244,10 +257,20 @@ pub(crate) fn notify(
 }
 
 /// The notification for a change, if this session wants it now.
-pub(crate) fn notice(record: &SessionRecord, live: &Live, change: &Change) -> Option<Vec<u8>> {
+pub(crate) fn notice(
+    record: &SessionRecord,
+    id: SessionId,
+    live: &Live,
+    change: &Change,
+) -> Option<Vec<u8>> {
     let rules = rules(record);
     if !record.initialized || (rules.quiet_start && !live.was_answered()) {
         return None;
+    }
+    if let Change::Task { task } = change {
+        let owner = Owner::of_session(rules, record.principal.as_ref(), id);
+        let ours = rules.tasks == TaskDesign::Asked && *task.owner == *owner.key();
+        return ours.then(|| tasks::status_notification(task));
     }
     let notice = Notice::of(change)?;
     match notice.uri {
@@ -310,6 +333,7 @@ fn caller(
         live: Some(live),
         says_goodbye: false,
         connected: arrival.connected,
+        session: arrival.session,
     }
 }
 

@@ -91,6 +91,7 @@ pub(crate) fn admit(
         live: None,
         says_goodbye: arrival.says_goodbye,
         connected: arrival.connected,
+        session: None,
     })
 }
 

@@ -27,8 +27,9 @@ async fn pass_on(connection: Weak<Connection>, mut changes: Subscription) {
             Ok(change) => vec![change],
             Err(Lagged { .. }) => session::all_changes(&record),
         };
+        let id = connection.connected.id();
         for change in changes {
-            if let Some(message) = session::notice(&record, &connection.live, &change) {
+            if let Some(message) = session::notice(&record, id, &connection.live, &change) {
                 // A peer that does not read makes us lag, and learns later that it missed something.
                 connection.sink.room().await;
                 connection.sink.push(&message);

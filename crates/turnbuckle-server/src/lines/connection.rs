@@ -311,6 +311,7 @@ impl Connection {
             extensions: self.extensions.clone(),
             says_goodbye: true,
             connected: Some(self.connected.clone()),
+            session: Some(self.connected.id()),
             ..Arrival::default()
         }
     }

@@ -27,8 +27,6 @@ struct Kept {
 
 struct Entry {
     record: Arc<TaskRecord>,
-    /// Its place among the tasks of its owner.
-    place: u64,
     expires: Instant,
 }
 
@@ -56,15 +54,14 @@ impl MemoryTasks {
             return Err(StoreError::TooMany { what, limit });
         }
         let expires = deadline(now, task.ttl);
-        let place = kept.begun;
+        let number = kept.begun;
         kept.begun += 1;
         kept.deadlines.insert((expires, id));
-        let places = kept.owners.entry(task.owner.clone()).or_default();
-        places.insert(place, id);
-        let record = Arc::new(TaskRecord::new(id, task));
+        let owned = kept.owners.entry(task.owner.clone()).or_default();
+        owned.insert(number, id);
+        let record = Arc::new(TaskRecord::new(id, number, task));
         let entry = Entry {
             record: record.clone(),
-            place,
             expires,
         };
         kept.tasks.insert(id, entry);
@@ -101,15 +98,14 @@ impl MemoryTasks {
         Ok(Some(entry.record.clone()))
     }
 
-    fn page(&self, owner: &str, after: Option<TaskId>, limit: usize) -> Vec<Arc<TaskRecord>> {
+    fn page(&self, owner: &str, after: Option<u64>, limit: usize) -> Vec<Arc<TaskRecord>> {
         let kept = &mut *lock(&self.kept);
         kept.forget_expired(Instant::now());
-        let Some(places) = kept.owners.get(owner) else {
+        let Some(owned) = kept.owners.get(owner) else {
             return Vec::new();
         };
-        // One that is gone meanwhile left no trace of its place: the list begins anew.
-        let after = after.and_then(|id| Some(kept.tasks.get(&id)?.place + 1));
-        let tasks = places.range(after.unwrap_or(0)..).take(limit);
+        let first = after.map_or(0, |after| after.saturating_add(1));
+        let tasks = owned.range(first..).take(limit);
         tasks
             .filter_map(|(_, id)| Some(kept.tasks.get(id)?.record.clone()))
             .collect()
@@ -131,9 +127,9 @@ impl Kept {
         };
         self.bytes -= entry.record.weight();
         self.deadlines.remove(&(entry.expires, *id));
-        if let Some(places) = self.owners.get_mut(&entry.record.owner) {
-            places.remove(&entry.place);
-            if places.is_empty() {
+        if let Some(owned) = self.owners.get_mut(&entry.record.owner) {
+            owned.remove(&entry.record.number);
+            if owned.is_empty() {
                 self.owners.remove(&entry.record.owner);
             }
         }
@@ -167,7 +163,7 @@ impl Tasks for MemoryTasks {
     fn list<'a>(
         &'a self,
         owner: &'a str,
-        after: Option<TaskId>,
+        after: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<TaskRecord>>, StoreError>> {
         at_once(move || Ok(self.page(owner, after, limit)))

@@ -72,6 +72,7 @@ fn take(connection: &Arc<Connection>, incoming: Incoming<'_>, head: &Head) -> Re
         says_goodbye: true,
         // What requests share is the stream, not the connections that they are posted on.
         connected: Some(connection.connected().clone()),
+        session: Some(connection.connected().id()),
         ..head.arrival()
     });
     if connection.sink().is_ended() {
