@@ -167,7 +167,7 @@ impl Task<'_, '_> {
             Ok(found) => found,
             Err(error) => return self.fail(error),
         };
-        let asks_first = match tasks::way(&self.caller, &tool, &self.request.params) {
+        let asks_first = match tasks::way(self.server, &self.caller, &tool, &self.request.params) {
             Ok(Way::Call) => false,
             Ok(Way::CallFirst) => true,
             Ok(Way::None) => {

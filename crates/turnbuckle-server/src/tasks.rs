@@ -32,7 +32,7 @@ pub(crate) use shape::{created, notification, status_notification};
 pub(crate) use watching::{all, watched};
 
 use crate::{
-    Tool,
+    Server, Tool,
     context::{Call, Context},
     incident,
     input::undeclared,
@@ -61,6 +61,9 @@ impl Default for TaskSettings {
     }
 }
 
+/// A client that asks for less would never find its task.
+const SHORTEST: Duration = Duration::from_secs(1);
+
 /// How a call of a tool is run.
 pub(crate) enum Way {
     /// As a call that is answered with its result.
@@ -74,7 +77,12 @@ pub(crate) enum Way {
 }
 
 /// Decides whether a call becomes a task.
-pub(crate) fn way(caller: &Caller, tool: &Tool, params: &Params<'_>) -> Result<Way, RpcError> {
+pub(crate) fn way(
+    server: &Server,
+    caller: &Caller,
+    tool: &Tool,
+    params: &Params<'_>,
+) -> Result<Way, RpcError> {
     let support = tool.task;
     match caller.rules.tasks {
         TaskDesign::None if support == TaskSupport::Required => Ok(Way::None),
@@ -88,6 +96,8 @@ pub(crate) fn way(caller: &Caller, tool: &Tool, params: &Params<'_>) -> Result<W
                 ),
             )),
             (None, _) => Ok(Way::Call),
+            // Who never spoke of tasks knows no such parameter.
+            (Some(_), TaskSupport::Forbidden) if !server.catalog().offers_tasks() => Ok(Way::Call),
             (Some(_), TaskSupport::Forbidden) => Err(RpcError::new(
                 turnbuckle_protocol::jsonrpc::code::METHOD_NOT_FOUND,
                 format!("`{}` cannot run as a task: leave `task` out", tool.name()),
@@ -143,7 +153,10 @@ async fn create(call: &Call, ttl: Option<Duration>) -> Result<Arc<TaskRecord>, R
     let task = NewTask {
         shared: owner.is_anyone(),
         owner: owner.into_key(),
-        ttl: ttl.unwrap_or(settings.lifetime).min(settings.longest),
+        ttl: ttl
+            .unwrap_or(settings.lifetime)
+            .max(SHORTEST)
+            .min(settings.longest),
         poll_interval: settings.poll_interval,
     };
     let created = call.server.store_ref().tasks.create(task).await;

@@ -135,6 +135,6 @@ fn time(at: SystemTime) -> String {
 }
 
 fn millis(time: Duration) -> u64 {
-    // A task that is kept for less than a millisecond is still kept.
+    // The design wants a positive number, however often the server wants to be asked.
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }

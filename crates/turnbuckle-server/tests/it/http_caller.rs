@@ -208,7 +208,7 @@ pub(crate) fn modern_headers(
     builder = builder
         .header("mcp-protocol-version", MODERN)
         .header("mcp-method", message["method"].as_str().unwrap());
-    for member in ["name", "uri"] {
+    for member in ["name", "uri", "taskId"] {
         if let Some(name) = message["params"][member].as_str() {
             builder = builder.header("mcp-name", name);
         }

@@ -49,6 +49,11 @@ mod spec_schema;
 mod spec_streams;
 mod spec_tools;
 mod stdio_process;
+mod tasks_asked;
+mod tasks_http;
+mod tasks_offered;
+mod tasks_owners;
+mod tasks_server;
 #[cfg(feature = "validation")]
 mod tools_checked;
 #[cfg(not(feature = "validation"))]
