@@ -44,6 +44,8 @@ impl Kind {
                 ("destructive", Takes::YesOrNo),
                 ("idempotent", Takes::Nothing),
                 ("open_world", Takes::YesOrNo),
+                ("task", Takes::Text),
+                ("asks_first", Takes::Nothing),
                 ("blocking", Takes::Nothing),
                 ("crate", Takes::Path),
             ],

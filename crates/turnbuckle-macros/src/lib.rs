@@ -106,6 +106,8 @@ use crate::{
 /// | `destructive = false` | it only adds; `destructive`, that it may destroy something |
 /// | `idempotent` | calling it again with the same arguments changes nothing more |
 /// | `open_world = false` | it stays within this server's own world |
+/// | `task = TaskSupport::Optional` | a call may become a task; `TaskSupport::Required`, that it must |
+/// | `asks_first` | it asks something before it becomes a task |
 /// | `blocking` | the function is not `async` and runs on the pool of blocking threads |
 ///
 /// ```

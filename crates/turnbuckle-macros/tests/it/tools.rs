@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use turnbuckle::{Context, Output, Server, Tool, ToolError, tool, types::Icon};
+use turnbuckle::{Context, Output, Server, TaskSupport, Tool, ToolError, tool, types::Icon};
 
 use crate::peer::{ask, ask_both, server};
 
@@ -231,4 +231,31 @@ async fn one_import_brings_function_and_tool() {
 
     assert_eq!(by_call.as_deref(), Some("Hello, Ada!"));
     assert_eq!(by_tool["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+/// Runs for a long time.
+#[tool(task = TaskSupport::Optional, asks_first)]
+async fn long_work(cx: Context) -> Result<bool, ToolError> {
+    cx.into_task().await?;
+    Ok(cx.is_task())
+}
+
+#[tokio::test]
+async fn a_tool_may_become_a_task() {
+    let by_hand = Tool::new("long_work", async |cx: Context| {
+        cx.into_task().await?;
+        Ok::<_, ToolError>(cx.is_task())
+    })
+    .description("Runs for a long time.")
+    .task(TaskSupport::Optional)
+    .asks_first();
+
+    let servers = [server().tool(long_work::tool()), server().tool(by_hand)];
+    let answer = ask_both(&servers, "server/discover", json!({})).await;
+    let extensions = &answer["result"]["capabilities"]["extensions"];
+    assert!(extensions["io.modelcontextprotocol/tasks"].is_object());
+
+    // Whoever does not know tasks gets the result of an ordinary call.
+    let answer = ask_both(&servers, "tools/call", json!({ "name": "long_work" })).await;
+    assert_eq!(answer["result"]["structuredContent"], json!(false));
 }
