@@ -83,11 +83,13 @@ pub(crate) async fn changed(
     Ok(record)
 }
 
-/// Lets a task say how it is doing.
+/// Lets a task say how it is doing. Whoever looks sees it; whoever listens is not told more often than he can read.
 pub(crate) async fn say(server: &Server, task: &RunningTask, message: &str) {
     let change = TaskChange::Say(message.to_owned());
-    if let Err(error) = changed(server, &task.id, change).await {
-        tracing::debug!(%error, "a task cannot say how it is doing");
+    match server.store_ref().tasks.update(&task.id, change).await {
+        Ok(Some(record)) if task.may_announce() => server.publish(Change::Task { task: record }),
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "a task cannot say how it is doing"),
     }
 }
 

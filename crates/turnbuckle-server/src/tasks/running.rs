@@ -13,6 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use tokio::time::Instant;
 use turnbuckle_protocol::{
     RpcError,
     types::{TaskStatus, tasks::legacy::RelatedTask},
@@ -41,7 +42,12 @@ pub(crate) struct RunningTask {
     said_error: AtomicBool,
     /// Calls that wait for the result, and hear of progress meanwhile.
     watchers: Mutex<Vec<Arc<Call>>>,
+    /// When everyone was last told what the task said of itself.
+    announced: Mutex<Option<Instant>>,
 }
+
+/// The least time between two of these.
+const QUIET: Duration = Duration::from_millis(100);
 
 impl RunningTask {
     pub(crate) fn new(record: &TaskRecord) -> Arc<Self> {
@@ -52,7 +58,18 @@ impl RunningTask {
             related: shape::related(record),
             said_error: AtomicBool::new(false),
             watchers: Mutex::default(),
+            announced: Mutex::default(),
         })
+    }
+
+    /// Says whether everyone may be told again what the task says of itself.
+    pub(super) fn may_announce(&self) -> bool {
+        let mut announced = lock(&self.announced);
+        let due = announced.is_none_or(|last| last.elapsed() >= QUIET);
+        if due {
+            *announced = Some(Instant::now());
+        }
+        due
     }
 
     /// How messages of the task name it, where the design wants that.

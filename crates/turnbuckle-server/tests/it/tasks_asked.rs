@@ -448,6 +448,17 @@ async fn what_names_no_task_is_refused() {
     assert_eq!(answer["error"]["code"], -32601);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_task_that_says_much_is_passed_on_seldom() {
+    let mut peer = asking().await;
+
+    let task = start(&mut peer, "chatter", json!({})).await;
+    let (looked, told) = ask(&mut peer, "tasks/get", id(&task)).await;
+
+    assert_eq!(looked["result"]["statusMessage"], "step 1000");
+    assert!(told.len() <= 1, "{told:?}");
+}
+
 /// The next request of the server.
 async fn question(peer: &mut Peer) -> Value {
     loop {

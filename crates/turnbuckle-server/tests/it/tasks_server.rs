@@ -71,7 +71,17 @@ pub(crate) fn server() -> Server {
         let again = who(cx.elicit("again", Name::ask("Still?")).await?);
         Ok::<_, ToolError>(format!("{name}, {again}, {}", cx.is_task()))
     });
-    let optional = [work, fail, break_, panic, ask, ask_twice, impatient];
+    let chatter = Tool::new("chatter", async |cx: Context| {
+        for step in 1..=1000 {
+            cx.progress_message(step, None, format!("step {step}"))
+                .await;
+        }
+        sleep(Duration::from_secs(10)).await;
+        Ok::<_, ToolError>("silent".to_owned())
+    });
+    let optional = [
+        chatter, work, fail, break_, panic, ask, ask_twice, impatient,
+    ];
     let server = Server::new("tasks", "1")
         .tool(Tool::new("plain", async || {
             Ok::<_, ToolError>("plain".to_owned())
