@@ -30,6 +30,7 @@ mod tools;
 mod unvalidated;
 #[cfg(feature = "validation")]
 mod validate;
+mod visibility;
 
 #[cfg(not(feature = "validation"))]
 use unvalidated as validate;

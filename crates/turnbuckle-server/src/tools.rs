@@ -28,6 +28,7 @@ use crate::{
     lifecycle::Rules,
     schema::{self, InputSchema},
     validate::Validator,
+    visibility::Visibility,
 };
 
 /// A function that a model may call, with what the model is told about it.
@@ -55,6 +56,7 @@ pub struct Tool {
     pub(crate) invoke: Arc<dyn Invoke>,
     pub(crate) param_headers: Vec<MirroredParam>,
     pub(crate) fingerprint: [u8; 16],
+    pub(crate) visibility: Visibility,
     /// Checks structured output against the schema that is declared for it.
     promise: Option<Validator>,
 }
@@ -153,6 +155,7 @@ impl Tool {
             invoke,
             param_headers,
             fingerprint,
+            visibility: Visibility::default(),
             promise: None,
         };
         match output {
@@ -313,6 +316,10 @@ impl Listed for Tool {
 
     fn key(&self) -> &str {
         &self.definition.name
+    }
+
+    fn visibility(&self) -> &Visibility {
+        &self.visibility
     }
 
     fn write(&self, rules: &Rules, out: &mut Vec<u8>) {

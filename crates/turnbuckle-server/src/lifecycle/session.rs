@@ -23,7 +23,7 @@ use crate::{
     exchange::{Exchange, Run},
     reply::Reply,
     request_error,
-    subscriptions::{Notice, covers},
+    subscriptions::{Notice, concerns},
 };
 
 /// Log messages from this level on are sent before a client says what it wants.
@@ -177,7 +177,8 @@ fn own(
             .map(|params| Some(SessionChange::LogLevel(params.level))),
         "resources/subscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
-            match server.catalog().find_resource(&uri) {
+            let principal = caller.principal.as_deref();
+            match server.catalog().find_resource(&uri, principal) {
                 Some(_) => Ok(Some(SessionChange::Subscribe(uri))),
                 None => Err(request_error::not_found(caller.rules, &uri)),
             }
@@ -244,21 +245,20 @@ pub(crate) fn notify(
 }
 
 /// The notification for a change, if this session wants it now.
-pub(crate) fn notice(record: &SessionRecord, live: &Live, change: &Change) -> Option<Vec<u8>> {
+pub(crate) fn notice(
+    server: &Server,
+    record: &SessionRecord,
+    live: &Live,
+    change: &Change,
+) -> Option<Vec<u8>> {
     let rules = rules(record);
     if !record.initialized || (rules.quiet_start && !live.was_answered()) {
         return None;
     }
     let notice = Notice::of(change)?;
+    let principal = record.principal.as_ref();
     match notice.uri {
-        Some(uri)
-            if !record
-                .subscriptions
-                .iter()
-                .any(|watched| covers(watched, uri)) =>
-        {
-            None
-        }
+        Some(uri) if !concerns(server, principal, &record.subscriptions, uri) => None,
         _ => Some(notice.message()),
     }
 }

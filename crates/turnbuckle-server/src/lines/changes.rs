@@ -28,7 +28,9 @@ async fn pass_on(connection: Weak<Connection>, mut changes: Subscription) {
             Err(Lagged { .. }) => session::all_changes(&record),
         };
         for change in changes {
-            if let Some(message) = session::notice(&record, &connection.live, &change) {
+            if let Some(message) =
+                session::notice(&connection.server, &record, &connection.live, &change)
+            {
                 // A peer that does not read makes us lag, and learns later that it missed something.
                 connection.sink.room().await;
                 connection.sink.push(&message);

@@ -53,3 +53,4 @@ mod stdio_process;
 mod tools_checked;
 #[cfg(not(feature = "validation"))]
 mod tools_unchecked;
+mod visibility;
