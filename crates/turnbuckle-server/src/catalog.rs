@@ -62,7 +62,7 @@ impl Catalog {
         if self.resources.is_open() && self.templates.is_open() {
             return false;
         }
-        let is_named = self.resources.places.contains_key(uri)
+        let is_named = self.resources.has(uri)
             || self
                 .templates
                 .iter()
@@ -137,6 +137,9 @@ impl<T: Listed> Table<T> {
     /// Adds an item, or replaces the one with the same key in its place.
     pub(crate) fn put(&mut self, item: impl Into<Arc<T>>) {
         let item = item.into();
+        if !item.visibility().is_open() {
+            self.views.get_or_insert_default();
+        }
         match self.places.get(item.key()) {
             Some(&place) => self.all.items[place] = item,
             None => {
@@ -162,8 +165,15 @@ impl<T: Listed> Table<T> {
 
     fn changed(&mut self) {
         self.all.changed();
-        let open = self.iter().all(|item| item.visibility().is_open());
-        self.views = (!open).then(Views::default);
+        if self.views.is_some() {
+            let open = self.iter().all(|item| item.visibility().is_open());
+            self.views = (!open).then(Views::default);
+        }
+    }
+
+    /// Says whether there is an item with this key, seen or not.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.places.contains_key(key)
     }
 
     /// The item with this key, if there is one that the caller may see.

@@ -42,5 +42,5 @@ pub use prompts::{Messages, Prompt, PromptHandler};
 pub use reply::CacheHint;
 pub use request_error::RequestError;
 pub use resources::{Contents, ReadHandler, Resource, ResourceTemplate, Variables};
-pub use server::Server;
+pub use server::{MountError, Server};
 pub use tools::{BlockingHandler, IntoOutput, Output, Tool, ToolError, ToolHandler};

@@ -242,6 +242,13 @@ impl Tool {
         &self.definition.name
     }
 
+    /// The same tool under another name.
+    pub(crate) fn renamed(mut self, name: String) -> Self {
+        self.fingerprint = fingerprint(&name, &self.definition.input_schema);
+        self.definition.name = name;
+        self
+    }
+
     /// Why a result is not what the output schema promises, if anyone wants to know.
     pub(crate) fn broken_promise(
         &self,
@@ -293,7 +300,8 @@ fn compile(what: &str, tool: &str, schema: &Map<String, Value>) -> Option<Valida
         .unwrap_or_else(|error| panic!("the {what} schema of `{tool}` cannot be enforced: {error}"))
 }
 
-fn is_name(name: &str) -> bool {
+/// Says whether a tool may be called this.
+pub(crate) fn is_name(name: &str) -> bool {
     (1..=128).contains(&name.len())
         && name
             .bytes()

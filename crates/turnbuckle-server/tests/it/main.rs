@@ -31,6 +31,7 @@ mod lines_messages;
 mod lines_peer;
 mod lines_rounds;
 mod lines_running;
+mod mounting;
 mod older_peers;
 mod small_print;
 mod speaker;
