@@ -5,10 +5,12 @@
 
 mod arguments;
 mod catalog;
+mod clock;
 mod completion;
 mod context;
 mod dispatch;
 mod exchange;
+mod handle;
 pub mod http;
 mod incident;
 mod input;
@@ -37,6 +39,7 @@ use unvalidated as validate;
 
 pub use completion::{Completing, IntoCompleter};
 pub use context::Context;
+pub use handle::{Handle, HandleError, Held};
 pub use input::{AskError, Elicitation, Elicited, Form, Sampling};
 pub use prompts::{Messages, Prompt, PromptHandler};
 pub use reply::CacheHint;

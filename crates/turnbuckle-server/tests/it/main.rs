@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod every_way;
+mod handles;
 mod http_batches;
 mod http_bodies;
 mod http_caller;
