@@ -17,6 +17,8 @@ pub(crate) enum Takes {
     YesOrNo,
     /// Any expression that becomes a `String`.
     Text,
+    /// Any expression that the builder's method takes.
+    Value,
     /// A text that is read while compiling.
     Literal,
     /// The path of a crate.
@@ -44,6 +46,7 @@ impl Kind {
                 ("destructive", Takes::YesOrNo),
                 ("idempotent", Takes::Nothing),
                 ("open_world", Takes::YesOrNo),
+                ("visible_to", Takes::Value),
                 ("blocking", Takes::Nothing),
                 ("crate", Takes::Path),
             ],
@@ -51,6 +54,7 @@ impl Kind {
                 ("name", Takes::Text),
                 ("title", Takes::Text),
                 ("description", Takes::Text),
+                ("visible_to", Takes::Value),
                 ("crate", Takes::Path),
             ],
             Self::Resource => &[
@@ -59,6 +63,7 @@ impl Kind {
                 ("title", Takes::Text),
                 ("description", Takes::Text),
                 ("mime_type", Takes::Text),
+                ("visible_to", Takes::Value),
                 ("crate", Takes::Path),
             ],
         }

@@ -315,7 +315,7 @@ impl Server {
     }
 
     pub(crate) fn publish(&self, change: Change) {
-        self.shared.offer.publish(&change);
+        self.shared.offer.publish(change);
     }
 
     pub(crate) fn catalog(&self) -> arc_swap::Guard<Arc<Catalog>> {

@@ -127,18 +127,22 @@ impl Offer {
     }
 
     /// Tells the clients of this server, and of all that it is mounted in.
-    pub(super) fn publish(&self, change: &Change) {
-        self.tell(change, None);
+    pub(super) fn publish(&self, change: Change) {
+        let bus = lock(&self.bus).clone();
+        for outer in self.outer() {
+            outer.pass_on(&change, &bus);
+        }
+        bus.publish(change);
     }
 
-    /// Publishes a change here, unless it was just told on the same bus, and further out.
-    fn tell(&self, change: &Change, told: Option<&Arc<dyn Bus>>) {
-        let bus = lock(&self.bus).clone();
-        if !told.is_some_and(|told| Arc::ptr_eq(told, &bus)) {
-            bus.publish(change.clone());
-        }
-        for outer in self.outer() {
-            outer.tell(change, Some(&bus));
+    /// Publishes what one that is mounted here tells, unless both share a bus.
+    fn pass_on(&self, change: &Change, told: &Arc<dyn Bus>) {
+        if Arc::ptr_eq(told, &lock(&self.bus)) {
+            for outer in self.outer() {
+                outer.pass_on(change, told);
+            }
+        } else {
+            self.publish(change.clone());
         }
     }
 
