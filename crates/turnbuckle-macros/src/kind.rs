@@ -17,6 +17,8 @@ pub(crate) enum Takes {
     YesOrNo,
     /// Any expression that becomes a `String`.
     Text,
+    /// Any expression that the builder's method takes.
+    Value,
     /// A text that is read while compiling.
     Literal,
     /// The path of a crate.
@@ -46,6 +48,7 @@ impl Kind {
                 ("open_world", Takes::YesOrNo),
                 ("task", Takes::Text),
                 ("asks_first", Takes::Nothing),
+                ("visible_to", Takes::Value),
                 ("blocking", Takes::Nothing),
                 ("crate", Takes::Path),
             ],
@@ -53,6 +56,7 @@ impl Kind {
                 ("name", Takes::Text),
                 ("title", Takes::Text),
                 ("description", Takes::Text),
+                ("visible_to", Takes::Value),
                 ("crate", Takes::Path),
             ],
             Self::Resource => &[
@@ -61,6 +65,7 @@ impl Kind {
                 ("title", Takes::Text),
                 ("description", Takes::Text),
                 ("mime_type", Takes::Text),
+                ("visible_to", Takes::Value),
                 ("crate", Takes::Path),
             ],
         }

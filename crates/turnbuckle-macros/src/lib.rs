@@ -108,10 +108,11 @@ use crate::{
 /// | `open_world = false` | it stays within this server's own world |
 /// | `task = TaskSupport::Optional` | a call may become a task; `TaskSupport::Required`, that it must |
 /// | `asks_first` | it asks something before it becomes a task |
+/// | `visible_to = path` | only for callers of whom the function says so |
 /// | `blocking` | the function is not `async` and runs on the pool of blocking threads |
 ///
 /// ```
-/// use turnbuckle::{Context, Server, ToolError, tool};
+/// use turnbuckle::{Context, Server, ToolError, protocol::Principal, tool};
 ///
 /// /// Divides two numbers.
 /// #[tool(title = "Division", read_only, idempotent, open_world = false)]
@@ -134,9 +135,20 @@ use crate::{
 ///     Ok(std::fs::read_to_string(path)?.split_whitespace().count())
 /// }
 ///
+/// fn is_operator(principal: Option<&Principal>) -> bool {
+///     principal.is_some_and(|who| who.scopes.contains("operate"))
+/// }
+///
+/// /// Restarts the printer.
+/// #[tool(visible_to = is_operator)]
+/// async fn restart() -> Result<String, ToolError> {
+///     Ok("It is warming up.".to_owned())
+/// }
+///
 /// let server = Server::new("desk", "1.0.0")
 ///     .tool(divide::tool())
-///     .tool(count_words::tool());
+///     .tool(count_words::tool())
+///     .tool(restart::tool());
 /// ```
 #[proc_macro_attribute]
 pub fn tool(
@@ -156,6 +168,7 @@ pub fn tool(
 /// | `name = "…"` | what clients call it; else the name of the function |
 /// | `title = "…"` | a name for people |
 /// | `description = "…"` | what it is for; else the doc comment |
+/// | `visible_to = path` | only for callers of whom the function says so |
 ///
 /// ```
 /// use turnbuckle::{RequestError, Server, prompt};
@@ -196,6 +209,7 @@ pub fn prompt(
 /// | `title = "…"` | a name for people |
 /// | `description = "…"` | what it is; else the doc comment |
 /// | `mime_type = "…"` | what kind of content it has |
+/// | `visible_to = path` | only for callers of whom the function says so |
 ///
 /// ```
 /// use std::time::Duration;

@@ -101,7 +101,7 @@ impl Given {
             (Takes::Nothing, Some(value)) => {
                 Err(Error::new_spanned(value, format!("`{key}` takes no value")))
             }
-            (Takes::Text, None) => Err(wants_value(key, "…")),
+            (Takes::Text | Takes::Value, None) => Err(wants_value(key, "…")),
             (Takes::Literal, None) => Err(wants_value(key, "\"…\"")),
             (Takes::Literal, Some(value)) if string(value).is_none() => Err(Error::new_spanned(
                 value,

@@ -1,17 +1,17 @@
 //! What a server offers, as an immutable table that is replaced as a whole when something changes.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-};
+mod listing;
+
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use turnbuckle_protocol::{Revision, RpcError, types::TaskSupport};
+use turnbuckle_protocol::{Principal, RpcError, types::TaskSupport};
 
 use crate::{
     CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
-    Variables, exchange::BoxFuture, input::Keys, lifecycle::Rules,
+    Variables, exchange::BoxFuture, input::Keys, lifecycle::Rules, visibility::Visibility,
 };
+use listing::{Listing, Views};
 
 /// Everything that is registered.
 #[derive(Clone, Default)]
@@ -50,25 +50,45 @@ impl Catalog {
                 .any(|template| !template.completers.is_empty())
     }
 
-    /// Finds what a URI names; of several templates the one with the most literal text.
-    pub(crate) fn find_resource(&self, uri: &str) -> Option<Found> {
-        if let Some(resource) = self.resources.get(uri) {
+    /// Finds what a URI names for a caller; of several templates the one with the most literal text.
+    pub(crate) fn find_resource(&self, uri: &str, principal: Option<&Principal>) -> Option<Found> {
+        if let Some(resource) = self.resources.get(uri, principal) {
             return Some(Found::Resource(resource.clone()));
         }
         let matching = self
             .templates
             .iter()
+            .filter(|template| template.visibility.allows(principal))
             .filter_map(|template| Some((template, template.template.matches(uri)?)));
         let best = matching.max_by_key(|(template, _)| template.template.specificity());
         best.map(|(template, variables)| Found::Match(template.clone(), variables))
+    }
+
+    /// Says whether a URI names something, and nothing that this caller may see.
+    pub(crate) fn hides(&self, uri: &str, principal: Option<&Principal>) -> bool {
+        if self.resources.is_open() && self.templates.is_open() {
+            return false;
+        }
+        let is_named = self.resources.has(uri)
+            || self
+                .templates
+                .iter()
+                .any(|template| template.template.matches(uri).is_some());
+        is_named && self.find_resource(uri, principal).is_none()
     }
 }
 
 impl Found {
     pub(crate) fn cache(&self) -> CacheHint {
-        match self {
-            Self::Resource(resource) => resource.cache,
-            Self::Match(template, _) => template.cache,
+        let (hint, visibility) = match self {
+            Self::Resource(resource) => (resource.cache, &resource.visibility),
+            Self::Match(template, _) => (template.cache, &template.visibility),
+        };
+        // What not everyone may see, nobody may keep for others.
+        if visibility.is_open() {
+            hint
+        } else {
+            hint.for_one()
         }
     }
 
@@ -97,30 +117,45 @@ pub(crate) trait Listed {
     const MEMBER: &'static str;
     /// The name or URI.
     fn key(&self) -> &str;
+    /// Who may see it.
+    fn visibility(&self) -> &Visibility;
     /// Writes the item as the peer's revision reads it.
     fn write(&self, rules: &Rules, out: &mut Vec<u8>);
 }
 
 /// Items in the order of their registration.
 pub(crate) struct Table<T> {
-    items: Vec<Arc<T>>,
+    all: Listing<T>,
     places: HashMap<String, usize>,
-    /// The list as bytes, once per revision.
-    whole: [OnceLock<Bytes>; Revision::ALL.len()],
+    /// Absent while everyone may see everything.
+    views: Option<Views<T>>,
+}
+
+/// Which part of a list is asked for, and by whom.
+pub(crate) struct Page<'a> {
+    pub(crate) rules: &'a Rules,
+    pub(crate) principal: Option<&'a Principal>,
+    pub(crate) cursor: Option<&'a str>,
+    pub(crate) size: Option<usize>,
+    pub(crate) keys: &'a Keys,
 }
 
 impl<T: Listed> Table<T> {
     /// Adds an item, or replaces the one with the same key in its place.
     pub(crate) fn put(&mut self, item: impl Into<Arc<T>>) {
         let item = item.into();
+        if !item.visibility().is_open() {
+            self.views.get_or_insert_default();
+        }
         match self.places.get(item.key()) {
-            Some(&place) => self.items[place] = item,
+            Some(&place) => self.all.items[place] = item,
             None => {
-                self.places.insert(item.key().to_owned(), self.items.len());
-                self.items.push(item);
+                let place = self.all.items.len();
+                self.places.insert(item.key().to_owned(), place);
+                self.all.items.push(item);
             }
         }
-        self.whole = Default::default();
+        self.changed();
     }
 
     /// Takes an item out; says whether there was one.
@@ -128,72 +163,67 @@ impl<T: Listed> Table<T> {
         let Some(place) = self.places.remove(key) else {
             return false;
         };
-        self.items.remove(place);
+        self.all.items.remove(place);
         let later = self.places.values_mut().filter(|other| **other > place);
         later.for_each(|other| *other -= 1);
-        self.whole = Default::default();
+        self.changed();
         true
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Arc<T>> {
-        self.items.get(*self.places.get(key)?)
+    fn changed(&mut self) {
+        self.all.changed();
+        if self.views.is_some() {
+            let open = self.iter().all(|item| item.visibility().is_open());
+            self.views = (!open).then(Views::default);
+        }
+    }
+
+    /// Says whether there is an item with this key, seen or not.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.places.contains_key(key)
+    }
+
+    /// The item with this key, if there is one that the caller may see.
+    pub(crate) fn get(&self, key: &str, principal: Option<&Principal>) -> Option<&Arc<T>> {
+        let item = self.all.items.get(*self.places.get(key)?)?;
+        item.visibility().allows(principal).then_some(item)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.items.iter()
+        self.all.items.iter()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.all.items.is_empty()
+    }
+
+    /// Says whether everyone may see everything.
+    pub(crate) fn is_open(&self) -> bool {
+        self.views.is_none()
     }
 
     /// One page of the list as the peer's revision reads it, without the closing brace.
-    pub(crate) fn page(
-        &self,
-        rules: &Rules,
-        cursor: Option<&str>,
-        size: Option<usize>,
-        keys: &Keys,
-    ) -> Result<Bytes, RpcError> {
-        let first = match cursor {
-            Some(cursor) => self.place_after(cursor, keys)?,
+    pub(crate) fn page(&self, asked: &Page<'_>) -> Result<Bytes, RpcError> {
+        let Page { rules, size, .. } = *asked;
+        let first = match asked.cursor {
+            Some(cursor) => self.place_after(cursor, asked.keys)?,
             None => 0,
         };
-        if first == 0 && size.is_none_or(|size| self.items.len() <= size) {
-            return Ok(self.whole[rules.index()]
-                .get_or_init(|| self.write(rules, &self.items).into())
-                .clone());
-        }
-        let last = size.map_or(self.items.len(), |size| {
-            (first + size).min(self.items.len())
-        });
-        let mut page = self.write(rules, &self.items[first..last]);
-        if last < self.items.len() {
-            page.extend_from_slice(br#","nextCursor":""#);
-            page.extend_from_slice(self.cursor(last, keys).as_bytes());
-            page.push(b'"');
-        }
-        Ok(page.into())
+        let cursor = |last: &T| self.cursor(last, asked.keys);
+        let Some(views) = &self.views else {
+            return Ok(self.all.page(rules, first, size, cursor));
+        };
+        let view = views.of(&self.all.items, asked.principal);
+        let first = view
+            .items
+            .partition_point(|item| self.places[item.key()] < first);
+        Ok(view.page(rules, first, size, cursor))
     }
 
-    fn write(&self, rules: &Rules, items: &[Arc<T>]) -> Vec<u8> {
-        let mut out = Vec::new();
-        out.extend_from_slice(b"{\"");
-        out.extend_from_slice(T::MEMBER.as_bytes());
-        out.extend_from_slice(b"\":[");
-        for (at, item) in items.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            item.write(rules, &mut out);
-        }
-        out.push(b']');
-        out
-    }
-
-    /// A cursor names the last item sent, so that the next page fits even if the list has changed meanwhile.
-    fn cursor(&self, next: usize, keys: &Keys) -> String {
-        let position = (next, self.items[next - 1].key());
+    /// A cursor names the last item sent, so that the next page fits even if the list has changed meanwhile, and to
+    /// every caller: it counts places among all items, seen or not.
+    fn cursor(&self, last: &T, keys: &Keys) -> String {
+        let position = (self.places[last.key()] + 1, last.key());
         keys.seal(
             &serde_json::to_vec(&position).unwrap_or_default(),
             T::MEMBER.as_bytes(),
@@ -211,16 +241,16 @@ impl<T: Listed> Table<T> {
             .places
             .get(&key)
             .map_or(next, |place| place + 1)
-            .min(self.items.len()))
+            .min(self.all.items.len()))
     }
 }
 
 impl<T> Clone for Table<T> {
     fn clone(&self) -> Self {
         Self {
-            items: self.items.clone(),
+            all: self.all.clone(),
             places: self.places.clone(),
-            whole: self.whole.clone(),
+            views: self.views.clone(),
         }
     }
 }
@@ -228,9 +258,9 @@ impl<T> Clone for Table<T> {
 impl<T> Default for Table<T> {
     fn default() -> Self {
         Self {
-            items: Vec::new(),
+            all: Listing::default(),
             places: HashMap::new(),
-            whole: Default::default(),
+            views: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use turnbuckle_protocol::{
-    RpcError,
+    Principal, RpcError,
     codec::headers,
     jsonrpc::{Excerpt, Object, Params, Request},
     types::{
@@ -14,7 +14,7 @@ use turnbuckle_protocol::{
 
 use crate::{
     CacheHint, Server, Tool,
-    catalog::{Listed, Table},
+    catalog::{Listed, Page, Table},
     completion::Completing,
     context::{Call, Context},
     exchange::{BoxFuture, Exchange, Outcome, Run},
@@ -107,13 +107,20 @@ impl Task<'_, '_> {
         let params = self.request.params.parse::<PaginatedParams>();
         self.plain(|call| {
             let server = &call.server;
-            let page = table.page(
-                call.caller.rules,
-                params?.cursor.as_deref(),
-                server.page_length(),
-                server.keys(),
-            )?;
-            Ok(Reply::new(call).written(&page, Some(server.list_cache())))
+            let page = table.page(&Page {
+                rules: call.caller.rules,
+                principal: call.caller.principal.as_deref(),
+                cursor: params?.cursor.as_deref(),
+                size: server.page_length(),
+                keys: server.keys(),
+            })?;
+            let cache = server.list_cache();
+            let cache = if table.is_open() {
+                cache
+            } else {
+                cache.for_one()
+            };
+            Ok(Reply::new(call).written(&page, Some(cache)))
         })
     }
 
@@ -131,8 +138,7 @@ impl Task<'_, '_> {
             return Exchange::new(call, run);
         }
         let params = &self.request.params;
-        let principal = self.caller.principal.as_deref();
-        match Rounds::begin(&server, principal, subject(params), params) {
+        match Rounds::begin(&server, self.principal(), subject(params), params) {
             Err(error) => self.fail(error),
             Ok((rounds, None)) => {
                 let call = Arc::new(Call::new(id, server, self.caller, Some(Box::new(rounds))));
@@ -250,7 +256,7 @@ impl Task<'_, '_> {
             return Err(RpcError::method_not_found(&self.request.method));
         }
         let name = required(&self.request.params, "name")?;
-        let tool = catalog.tools.get(&name).ok_or_else(|| {
+        let tool = catalog.tools.get(&name, self.principal()).ok_or_else(|| {
             RpcError::invalid_params(format!("there is no tool `{}`", Excerpt(&name)))
         })?;
         let arguments = self.arguments()?;
@@ -270,7 +276,7 @@ impl Task<'_, '_> {
             let error = RpcError::method_not_found(&self.request.method);
             return self.fail(error);
         }
-        let Some(found) = catalog.find_resource(&uri) else {
+        let Some(found) = catalog.find_resource(&uri, self.principal()) else {
             let error = request_error::not_found(self.caller.rules, &uri);
             return self.fail(error);
         };
@@ -355,9 +361,12 @@ impl Task<'_, '_> {
             return Err(RpcError::method_not_found(&self.request.method));
         }
         let name = required(&self.request.params, "name")?;
-        let prompt = catalog.prompts.get(&name).ok_or_else(|| {
-            RpcError::invalid_params(format!("there is no prompt `{}`", Excerpt(&name)))
-        })?;
+        let prompt = catalog
+            .prompts
+            .get(&name, self.principal())
+            .ok_or_else(|| {
+                RpcError::invalid_params(format!("there is no prompt `{}`", Excerpt(&name)))
+            })?;
         Ok((prompt.clone(), self.arguments()?))
     }
 
@@ -373,11 +382,12 @@ impl Task<'_, '_> {
         };
         let completers = match &params.reference {
             CompletionReference::Prompt { name, .. } => {
-                catalog.prompts.get(name).map(|prompt| &prompt.completers)
+                let prompt = catalog.prompts.get(name, self.principal());
+                prompt.map(|prompt| &prompt.completers)
             }
             CompletionReference::Resource { uri } => catalog
                 .templates
-                .get(uri)
+                .get(uri, self.principal())
                 .map(|template| &template.completers),
             _ => None,
         };
@@ -427,6 +437,10 @@ impl Task<'_, '_> {
         ));
         let run = subscriptions::listen(call.clone(), params);
         Exchange::new(call, Run::Handler(Box::pin(run)))
+    }
+
+    fn principal(&self) -> Option<&Principal> {
+        self.caller.principal.as_deref()
     }
 
     /// The raw arguments, which must be an object.

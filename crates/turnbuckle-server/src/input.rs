@@ -8,6 +8,7 @@ mod conversation;
 mod effects;
 mod error;
 mod journal;
+mod owner;
 mod questions;
 mod rounds;
 mod seal;
@@ -16,6 +17,7 @@ pub use error::AskError;
 pub(crate) use error::undeclared;
 pub use questions::{Elicitation, Elicited, Form, Sampling};
 
+pub(crate) use owner::owner;
 pub(crate) use rounds::{Rounds, Subject};
 pub(crate) use seal::Keys;
 

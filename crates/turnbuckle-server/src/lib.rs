@@ -5,10 +5,12 @@
 
 mod arguments;
 mod catalog;
+mod clock;
 mod completion;
 mod context;
 mod dispatch;
 mod exchange;
+mod handle;
 pub mod http;
 mod incident;
 mod input;
@@ -31,17 +33,19 @@ mod tools;
 mod unvalidated;
 #[cfg(feature = "validation")]
 mod validate;
+mod visibility;
 
 #[cfg(not(feature = "validation"))]
 use unvalidated as validate;
 
 pub use completion::{Completing, IntoCompleter};
 pub use context::Context;
+pub use handle::{Handle, HandleError, Held};
 pub use input::{AskError, Elicitation, Elicited, Form, Sampling};
 pub use prompts::{Messages, Prompt, PromptHandler};
 pub use reply::CacheHint;
 pub use request_error::RequestError;
 pub use resources::{Contents, ReadHandler, Resource, ResourceTemplate, Variables};
-pub use server::Server;
+pub use server::{MountError, Server};
 pub use tools::{BlockingHandler, IntoOutput, Output, Tool, ToolError, ToolHandler};
 pub use turnbuckle_protocol::types::TaskSupport;

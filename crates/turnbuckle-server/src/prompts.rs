@@ -20,6 +20,7 @@ use crate::{
     request_error::RequestError,
     schema,
     shape::{Arguments, Both, Contextual, Nothing},
+    visibility::Visibility,
 };
 
 /// Makes the messages: raw arguments and the context in, a future of the messages back.
@@ -53,6 +54,7 @@ pub struct Prompt {
     pub(crate) definition: Definition,
     pub(crate) make: Make,
     pub(crate) completers: Completers,
+    pub(crate) visibility: Visibility,
 }
 
 impl Prompt {
@@ -67,6 +69,7 @@ impl Prompt {
             definition,
             make: handler.into_make(),
             completers: Completers::default(),
+            visibility: Visibility::default(),
         }
     }
 
@@ -243,6 +246,10 @@ impl Listed for Prompt {
 
     fn key(&self) -> &str {
         &self.definition.name
+    }
+
+    fn visibility(&self) -> &Visibility {
+        &self.visibility
     }
 
     fn write(&self, rules: &Rules, out: &mut Vec<u8>) {

@@ -35,6 +35,14 @@ impl CacheHint {
             scope: CacheScope::Public,
         }
     }
+
+    /// The same time, for the one who asked only.
+    pub(crate) fn for_one(self) -> Self {
+        Self {
+            scope: CacheScope::Private,
+            ..self
+        }
+    }
 }
 
 fn millis(time: std::time::Duration) -> u64 {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, error::Error, fmt};
 use serde_json::json;
 use turnbuckle_protocol::RpcError;
 
-use crate::{incident, input::AskError, lifecycle::Rules};
+use crate::{handle::HandleError, incident, input::AskError, lifecycle::Rules};
 
 /// Why a prompt or a resource was not given: always a protocol error, which the client sees.
 ///
@@ -88,7 +88,10 @@ impl<E: Error + Send + Sync + 'static> From<E> for RequestError {
         let error: Box<dyn Error + Send + Sync> = Box::new(error);
         let kind = match error.downcast::<AskError>() {
             Ok(error) => Kind::Ask(error),
-            Err(error) => Kind::Internal(error),
+            Err(error) => match error.downcast::<HandleError>() {
+                Ok(handle) => return handle.into_request_error(),
+                Err(error) => Kind::Internal(error),
+            },
         };
         Self { kind }
     }

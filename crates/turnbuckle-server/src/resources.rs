@@ -23,6 +23,7 @@ use crate::{
     lifecycle::Rules,
     request_error::RequestError,
     shape::{Contextual, Nothing},
+    visibility::Visibility,
 };
 
 /// Reads a resource: its URI and the context in, a future of the contents back.
@@ -44,6 +45,7 @@ pub struct Resource {
     pub(crate) definition: Definition,
     pub(crate) read: Read,
     pub(crate) cache: CacheHint,
+    pub(crate) visibility: Visibility,
 }
 
 impl Resource {
@@ -65,6 +67,7 @@ impl Resource {
             definition: Definition::new(uri, name),
             read: handler.into_read(),
             cache: CacheHint::NONE,
+            visibility: Visibility::default(),
         }
     }
 
@@ -159,6 +162,7 @@ pub struct ResourceTemplate {
     pub(crate) read: ReadMatch,
     pub(crate) completers: Completers,
     pub(crate) cache: CacheHint,
+    pub(crate) visibility: Visibility,
 }
 
 /// Variables of a template, by name, decoded.
@@ -219,6 +223,7 @@ impl ResourceTemplate {
             read,
             completers: Completers::default(),
             cache: CacheHint::NONE,
+            visibility: Visibility::default(),
         }
     }
 
@@ -402,6 +407,10 @@ impl Listed for Resource {
         &self.definition.uri
     }
 
+    fn visibility(&self) -> &Visibility {
+        &self.visibility
+    }
+
     fn write(&self, rules: &Rules, out: &mut Vec<u8>) {
         rules.write(&mut self.definition.clone(), out);
     }
@@ -412,6 +421,10 @@ impl Listed for ResourceTemplate {
 
     fn key(&self) -> &str {
         &self.definition.uri_template
+    }
+
+    fn visibility(&self) -> &Visibility {
+        &self.visibility
     }
 
     fn write(&self, rules: &Rules, out: &mut Vec<u8>) {

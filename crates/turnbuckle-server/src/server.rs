@@ -1,11 +1,13 @@
 //! A server: what it offers and how it behaves, put together with a builder.
 
+mod mount;
+mod offer;
+
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
 use turnbuckle_protocol::types::{
     Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities, tasks::EXTENSION,
 };
@@ -18,6 +20,8 @@ use crate::{
     lifecycle::live::Patience,
     tasks::{Registry, TaskSettings},
 };
+pub use mount::MountError;
+use offer::Offer;
 
 /// A server: what it offers, and how it behaves.
 ///
@@ -38,7 +42,7 @@ pub struct Server {
 
 struct Shared {
     settings: Settings,
-    catalog: ArcSwap<Catalog>,
+    offer: Arc<Offer>,
     store: Store,
     keys: Arc<Keys>,
     identity: OnceLock<Vec<u8>>,
@@ -79,11 +83,12 @@ impl Server {
             validate_output: false,
             tasks: TaskSettings::default(),
         };
+        let store = Store::memory();
         Self {
             shared: Arc::new(Shared {
                 settings,
-                catalog: ArcSwap::default(),
-                store: Store::memory(),
+                offer: Offer::new(store.bus.clone()),
+                store,
                 keys: Arc::new(Keys::random()),
                 identity: OnceLock::new(),
                 running_tasks: Arc::default(),
@@ -116,9 +121,7 @@ impl Server {
     }
 
     fn register(mut self, change: impl FnOnce(&mut Catalog)) -> Self {
-        let mut catalog = Catalog::clone(&self.shared.catalog.load());
-        change(&mut catalog);
-        self.shared_mut().catalog.store(Arc::new(catalog));
+        self.shared_mut().offer.change(change);
         self
     }
 
@@ -126,10 +129,7 @@ impl Server {
     ///
     /// One with the same name is replaced. Unlike [`tool`](Self::tool) it reaches all clones of this server.
     pub fn add_tool(&self, tool: Tool) {
-        let tool = Arc::new(tool);
-        self.change(Change::ToolsChanged, |catalog| {
-            catalog.tools.put(tool.clone());
-        });
+        self.change(Change::ToolsChanged, |catalog| catalog.tools.put(tool));
     }
 
     /// Offers a tool no longer; says whether there was one. Calls that run come to their end.
@@ -139,9 +139,8 @@ impl Server {
 
     /// Offers a resource from now on, as [`add_tool`](Self::add_tool) does with tools.
     pub fn add_resource(&self, resource: Resource) {
-        let resource = Arc::new(resource);
         self.change(Change::ResourcesChanged, |catalog| {
-            catalog.resources.put(resource.clone());
+            catalog.resources.put(resource);
         });
     }
 
@@ -154,9 +153,8 @@ impl Server {
 
     /// Offers a prompt from now on, as [`add_tool`](Self::add_tool) does with tools.
     pub fn add_prompt(&self, prompt: Prompt) {
-        let prompt = Arc::new(prompt);
         self.change(Change::PromptsChanged, |catalog| {
-            catalog.prompts.put(prompt.clone());
+            catalog.prompts.put(prompt);
         });
     }
 
@@ -168,13 +166,8 @@ impl Server {
     }
 
     /// Replaces the catalog by a changed one; whoever changes it at the same time loses nothing.
-    fn change<T: Default>(&self, change: Change, apply: impl Fn(&mut Catalog) -> T) -> T {
-        let mut outcome = T::default();
-        self.shared.catalog.rcu(|catalog| {
-            let mut catalog = Catalog::clone(catalog);
-            outcome = apply(&mut catalog);
-            catalog
-        });
+    fn change<T>(&self, change: Change, apply: impl FnOnce(&mut Catalog) -> T) -> T {
+        let outcome = self.shared.offer.change(apply);
         self.publish(change);
         outcome
     }
@@ -271,7 +264,9 @@ impl Server {
     /// Keeps sessions, events and changes in a store of your own.
     #[must_use]
     pub fn store(mut self, store: Store) -> Self {
-        self.shared_mut().store = store;
+        let shared = self.shared_mut();
+        shared.offer.tell_on(store.bus.clone());
+        shared.store = store;
         self
     }
 
@@ -345,11 +340,11 @@ impl Server {
     }
 
     pub(crate) fn publish(&self, change: Change) {
-        self.shared.store.bus.publish(change);
+        self.shared.offer.publish(change);
     }
 
     pub(crate) fn catalog(&self) -> arc_swap::Guard<Arc<Catalog>> {
-        self.shared.catalog.load()
+        self.shared.offer.catalog()
     }
 
     pub(crate) fn store_ref(&self) -> &Store {
@@ -441,7 +436,7 @@ impl Clone for Shared {
     fn clone(&self) -> Self {
         Self {
             settings: self.settings.clone(),
-            catalog: ArcSwap::new(self.catalog.load_full()),
+            offer: self.offer.fork(),
             store: self.store.clone(),
             keys: self.keys.clone(),
             identity: OnceLock::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 use turnbuckle_protocol::{
-    RequestId, RpcError, jsonrpc,
+    Principal, RequestId, RpcError, jsonrpc,
     types::{ListenParams, SubscriptionFilter},
 };
 use turnbuckle_store::{Change, Lagged};
@@ -108,7 +108,7 @@ fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
     let Some(notice) = Notice::of(change) else {
         return;
     };
-    if notice.is_wanted(wanted) {
+    if notice.is_wanted(call, wanted) {
         send(call, notice.method, notice.uri, None);
     }
 }
@@ -189,13 +189,13 @@ impl<'a> Notice<'a> {
         Some(Self { method, uri })
     }
 
-    fn is_wanted(&self, filter: &SubscriptionFilter) -> bool {
+    fn is_wanted(&self, call: &Call, filter: &SubscriptionFilter) -> bool {
         match (self.method, self.uri) {
-            (_, Some(uri)) => filter
-                .resource_subscriptions
-                .iter()
-                .flatten()
-                .any(|watched| covers(watched, uri)),
+            (_, Some(uri)) => {
+                let principal = call.caller.principal.as_deref();
+                let watched = filter.resource_subscriptions.iter().flatten();
+                concerns(&call.server, principal, watched, uri)
+            }
             ("notifications/tools/list_changed", _) => filter.tools_list_changed.is_some(),
             ("notifications/prompts/list_changed", _) => filter.prompts_list_changed.is_some(),
             _ => filter.resources_list_changed.is_some(),
@@ -216,8 +216,20 @@ impl<'a> Notice<'a> {
     }
 }
 
+/// Says whether an update of `uri` concerns a caller who watches these, as far as it may see them.
+pub(crate) fn concerns<'a>(
+    server: &Server,
+    principal: Option<&Principal>,
+    watched: impl IntoIterator<Item = &'a String>,
+    uri: &str,
+) -> bool {
+    let catalog = server.catalog();
+    let mut watched = watched.into_iter().filter(|watched| covers(watched, uri));
+    watched.any(|watched| !catalog.hides(watched, principal)) && !catalog.hides(uri, principal)
+}
+
 /// Says whether an update of `uri` concerns who watches `watched`: the resource itself or one below it.
-pub(crate) fn covers(watched: &str, uri: &str) -> bool {
+fn covers(watched: &str, uri: &str) -> bool {
     uri.strip_prefix(watched)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
 }

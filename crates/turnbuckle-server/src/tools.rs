@@ -30,6 +30,7 @@ use crate::{
     lifecycle::{Rules, TaskDesign},
     schema::{self, InputSchema},
     validate::Validator,
+    visibility::Visibility,
 };
 
 /// A function that a model may call, with what the model is told about it.
@@ -57,6 +58,7 @@ pub struct Tool {
     pub(crate) invoke: Arc<dyn Invoke>,
     pub(crate) param_headers: Vec<MirroredParam>,
     pub(crate) fingerprint: [u8; 16],
+    pub(crate) visibility: Visibility,
     /// Checks structured output against the schema that is declared for it.
     promise: Option<Validator>,
     /// Whether a call may or must become a task.
@@ -159,6 +161,7 @@ impl Tool {
             invoke,
             param_headers,
             fingerprint,
+            visibility: Visibility::default(),
             promise: None,
             task: TaskSupport::Forbidden,
             asks_first: false,
@@ -266,6 +269,13 @@ impl Tool {
         &self.definition.name
     }
 
+    /// The same tool under another name.
+    pub(crate) fn renamed(mut self, name: String) -> Self {
+        self.fingerprint = fingerprint(&name, &self.definition.input_schema);
+        self.definition.name = name;
+        self
+    }
+
     /// Why a result is not what the output schema promises, if anyone wants to know.
     pub(crate) fn broken_promise(
         &self,
@@ -317,7 +327,8 @@ fn compile(what: &str, tool: &str, schema: &Map<String, Value>) -> Option<Valida
         .unwrap_or_else(|error| panic!("the {what} schema of `{tool}` cannot be enforced: {error}"))
 }
 
-fn is_name(name: &str) -> bool {
+/// Says whether a tool may be called this.
+pub(crate) fn is_name(name: &str) -> bool {
     (1..=128).contains(&name.len())
         && name
             .bytes()
@@ -340,6 +351,10 @@ impl Listed for Tool {
 
     fn key(&self) -> &str {
         &self.definition.name
+    }
+
+    fn visibility(&self) -> &Visibility {
+        &self.visibility
     }
 
     fn write(&self, rules: &Rules, out: &mut Vec<u8>) {

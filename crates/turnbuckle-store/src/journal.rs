@@ -13,6 +13,20 @@ pub trait Journals: Send + Sync {
     /// Keeps `bytes` for `ttl` and returns the name to find them by.
     fn put(&self, bytes: Bytes, ttl: Duration) -> BoxFuture<'_, Result<JournalId, StoreError>>;
 
+    /// Like [`put`](Self::put), for somebody whose share of the store is limited.
+    ///
+    /// `owner` names them. [`StoreError::TooMany`] if their share is used up. A store that counts no shares keeps it for
+    /// all together.
+    fn put_for<'a>(
+        &'a self,
+        owner: &'a str,
+        bytes: Bytes,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<JournalId, StoreError>> {
+        let _ = owner;
+        self.put(bytes, ttl)
+    }
+
     /// Returns what was kept under this name, as often as asked while it lasts.
     fn get<'a>(&'a self, id: &'a JournalId) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>>;
 

@@ -119,6 +119,10 @@ pub struct JournalLimits {
     pub max_entry_bytes: usize,
     /// Bytes of all journals together.
     pub max_journal_bytes: usize,
+    /// Journals of one owner at one time.
+    pub max_owner_journals: usize,
+    /// Bytes of all journals of one owner together.
+    pub max_owner_bytes: usize,
     /// Claims at one time.
     pub max_claims: usize,
     /// Bytes of one claim's key.
@@ -133,6 +137,8 @@ impl Default for JournalLimits {
             max_journals: 10_000,
             max_entry_bytes: 4 * 1024 * 1024,
             max_journal_bytes: 64 * 1024 * 1024,
+            max_owner_journals: 1_000,
+            max_owner_bytes: 8 * 1024 * 1024,
             max_claims: 100_000,
             max_key_bytes: 1024,
             max_claim_bytes: 64 * 1024 * 1024,

@@ -7,3 +7,4 @@ mod peer;
 mod prompts;
 mod resources;
 mod tools;
+mod visibility;

@@ -207,7 +207,8 @@ async fn pump_changes(present: Present, mut changes: Subscription) {
 
 /// Tells a session what changed, as far as it wants to know; says whether there still is a session.
 async fn tell(present: &Present, change: Result<Change, Lagged>) -> bool {
-    let store = present.endpoint.server.store_ref();
+    let server = &present.endpoint.server;
+    let store = server.store_ref();
     let record = match store.sessions.load(&present.session).await {
         Ok(Some(record)) => record,
         Ok(None) => return false,
@@ -221,7 +222,8 @@ async fn tell(present: &Present, change: Result<Change, Lagged>) -> bool {
         Err(Lagged { .. }) => rules::all_changes(&record),
     };
     for change in changes {
-        let message = rules::notice(&record, present.session, &present.presence.live, &change);
+        let live = &present.presence.live;
+        let message = rules::notice(server, &record, present.session, live, &change);
         if let (Some(message), Some(feed)) = (message, present.presence.general.current()) {
             append(store, &present.session, &feed, message.into()).await;
         }

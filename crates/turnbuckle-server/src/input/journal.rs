@@ -2,14 +2,13 @@
 //!
 //! It travels to the client and back as sealed `requestState`, so any process with the key can continue.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+
+use crate::clock;
 
 /// Everything that makes the next run of a handler take the same way.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -69,7 +68,5 @@ pub(super) fn digest(method: &str, params: &[u8]) -> [u8; 16] {
 }
 
 fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    clock::since_1970().as_secs()
 }

@@ -12,7 +12,10 @@ use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{Principal, RpcError, jsonrpc::Params};
 use turnbuckle_store::JournalId;
 
-use super::journal::{Entry, Journal, digest};
+use super::{
+    journal::{Entry, Journal, digest},
+    owner,
+};
 use crate::{Server, context::Call, exchange::Run, incident, reply::Reply};
 
 /// State above this size stays with the server, and only its name travels.
@@ -229,12 +232,14 @@ impl Rounds {
             return Run::Ready(Ok(reply.input_required(&questions(open), &sealed)));
         }
         let (server, questions) = (call.server.clone(), questions(open));
+        let owner = owner(&server, call.caller.principal.as_deref());
         Run::Handler(Box::pin(async move {
-            let stored = server
-                .store_ref()
-                .journals
-                .put(Bytes::from(bytes), server.state_lifetime_limit())
-                .await;
+            let journals = &server.store_ref().journals;
+            let (bytes, lifetime) = (Bytes::from(bytes), server.state_lifetime_limit());
+            let stored = match owner {
+                Some(owner) => journals.put_for(&owner, bytes, lifetime).await,
+                None => journals.put(bytes, lifetime).await,
+            };
             let id = stored.map_err(|error| {
                 incident::internal(&incident::report("storing a journal", &error))
             })?;

@@ -23,7 +23,7 @@ use crate::{
     exchange::{Exchange, Run},
     reply::Reply,
     request_error,
-    subscriptions::{Notice, covers},
+    subscriptions::{Notice, concerns},
     tasks::{self, Owner},
 };
 
@@ -190,7 +190,8 @@ fn own(
             .map(|params| Some(SessionChange::LogLevel(params.level))),
         "resources/subscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
-            match server.catalog().find_resource(&uri) {
+            let principal = caller.principal.as_deref();
+            match server.catalog().find_resource(&uri, principal) {
                 Some(_) => Ok(Some(SessionChange::Subscribe(uri))),
                 None => Err(request_error::not_found(caller.rules, &uri)),
             }
@@ -258,6 +259,7 @@ pub(crate) fn notify(
 
 /// The notification for a change, if this session wants it now.
 pub(crate) fn notice(
+    server: &Server,
     record: &SessionRecord,
     id: SessionId,
     live: &Live,
@@ -273,15 +275,9 @@ pub(crate) fn notice(
         return ours.then(|| tasks::status_notification(task));
     }
     let notice = Notice::of(change)?;
+    let principal = record.principal.as_ref();
     match notice.uri {
-        Some(uri)
-            if !record
-                .subscriptions
-                .iter()
-                .any(|watched| covers(watched, uri)) =>
-        {
-            None
-        }
+        Some(uri) if !concerns(server, principal, &record.subscriptions, uri) => None,
         _ => Some(notice.message()),
     }
 }

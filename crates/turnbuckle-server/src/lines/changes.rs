@@ -29,7 +29,8 @@ async fn pass_on(connection: Weak<Connection>, mut changes: Subscription) {
         };
         let id = connection.connected.id();
         for change in changes {
-            if let Some(message) = session::notice(&record, id, &connection.live, &change) {
+            let (server, live) = (&connection.server, &connection.live);
+            if let Some(message) = session::notice(server, &record, id, live, &change) {
                 // A peer that does not read makes us lag, and learns later that it missed something.
                 connection.sink.room().await;
                 connection.sink.push(&message);

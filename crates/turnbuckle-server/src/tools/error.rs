@@ -4,7 +4,7 @@ use std::{borrow::Cow, error::Error, fmt};
 
 use turnbuckle_protocol::{RpcError, types::ClientCapabilities};
 
-use crate::input::AskError;
+use crate::{handle::HandleError, input::AskError};
 
 /// Why a tool gave no result.
 ///
@@ -94,8 +94,9 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
         let error: Box<dyn Error + Send + Sync> = Box::new(error);
         match error.downcast::<AskError>() {
             Ok(ask) => ask.into_tool_error(),
-            Err(error) => Self {
-                kind: ToolErrorKind::Internal(error),
+            Err(error) => match error.downcast::<HandleError>() {
+                Ok(handle) => handle.into_tool_error(),
+                Err(error) => ToolErrorKind::Internal(error).into(),
             },
         }
     }

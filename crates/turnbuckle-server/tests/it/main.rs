@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod every_way;
+mod handles;
 mod http_batches;
 mod http_bodies;
 mod http_caller;
@@ -31,6 +32,7 @@ mod lines_messages;
 mod lines_peer;
 mod lines_rounds;
 mod lines_running;
+mod mounting;
 mod older_peers;
 mod small_print;
 mod speaker;
@@ -58,3 +60,4 @@ mod tasks_server;
 mod tools_checked;
 #[cfg(not(feature = "validation"))]
 mod tools_unchecked;
+mod visibility;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::shares::{Share, Shares};
 use super::table::{Entry, Table};
 use super::{at_once, deadline};
 use crate::journal::Holder;
@@ -14,8 +15,15 @@ use crate::{BoxFuture, Claim, ClaimToken, JournalId, JournalLimits, Journals, St
 /// Journals and claims kept in this process.
 pub struct MemoryJournals {
     limits: JournalLimits,
-    journals: Table<JournalId, Bytes>,
+    journals: Table<JournalId, Kept>,
+    shares: Arc<Shares>,
     claims: Table<Arc<str>, Claimed>,
+}
+
+/// A journal, with the part that it takes of its owner's share.
+struct Kept {
+    bytes: Bytes,
+    _share: Option<Share>,
 }
 
 /// A claim that somebody made.
@@ -30,19 +38,38 @@ impl MemoryJournals {
     pub fn new(limits: JournalLimits) -> Self {
         Self {
             journals: Table::new("journal", limits.max_journals, limits.max_journal_bytes),
+            shares: Shares::new(limits.max_owner_journals, limits.max_owner_bytes),
             claims: Table::new("claim", limits.max_claims, limits.max_claim_bytes),
             limits,
         }
     }
 
-    fn insert(&self, bytes: Bytes, ttl: Duration) -> Result<JournalId, StoreError> {
+    fn insert(
+        &self,
+        owner: Option<&str>,
+        bytes: Bytes,
+        ttl: Duration,
+    ) -> Result<JournalId, StoreError> {
         fits("journal", bytes.len(), self.limits.max_entry_bytes)?;
         let now = Instant::now();
+        let share = owner.map(|owner| self.share(owner, bytes.len(), now));
+        let share = share.transpose()?;
         let id = JournalId::generate()?;
         let place = (bytes.len(), deadline(now, ttl));
-        self.journals
-            .insert(id, bytes, place, now, |_| (), |_| {})?;
+        let kept = Kept {
+            bytes,
+            _share: share,
+        };
+        self.journals.insert(id, kept, place, now, |_| (), |_| {})?;
         Ok(id)
+    }
+
+    /// Takes a part of an owner's share, after what has expired has made room.
+    fn share(&self, owner: &str, bytes: usize, now: Instant) -> Result<Share, StoreError> {
+        self.shares.take(owner, bytes).or_else(|_| {
+            self.journals.sweep(now, |_| {});
+            self.shares.take(owner, bytes)
+        })
     }
 
     fn try_claim(&self, key: &str, ttl: Duration) -> Result<Claim, StoreError> {
@@ -99,12 +126,21 @@ impl Claimed {
 
 impl Journals for MemoryJournals {
     fn put(&self, bytes: Bytes, ttl: Duration) -> BoxFuture<'_, Result<JournalId, StoreError>> {
-        at_once(move || self.insert(bytes, ttl))
+        at_once(move || self.insert(None, bytes, ttl))
+    }
+
+    fn put_for<'a>(
+        &'a self,
+        owner: &'a str,
+        bytes: Bytes,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<JournalId, StoreError>> {
+        at_once(move || self.insert(Some(owner), bytes, ttl))
     }
 
     fn get<'a>(&'a self, id: &'a JournalId) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
         at_once(move || {
-            let found = |entry: &mut Entry<Bytes>| entry.value.clone();
+            let found = |entry: &mut Entry<Kept>| entry.value.bytes.clone();
             Ok(self.journals.with(id, Instant::now(), found))
         })
     }

@@ -10,6 +10,7 @@ mod profiles;
 mod queue;
 mod sessions;
 mod shard;
+mod shares;
 mod table;
 mod tasks;
 mod weight;

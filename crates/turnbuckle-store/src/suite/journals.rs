@@ -11,6 +11,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 pub async fn journals(make: impl AsyncFn(Limits) -> Store) {
     a_journal_is_read_back_as_often_as_wanted(&make).await;
     a_journal_expires(&make).await;
+    a_journal_with_an_owner_is_one_as_any_other(&make).await;
     journals_are_limited(&make).await;
     expired_journals_make_room(&make).await;
     a_claim_is_made_once(&make).await;
@@ -58,6 +59,17 @@ async fn a_journal_expires(make: &impl AsyncFn(Limits) -> Store) {
     assert_eq!(journals.get(&short).await.unwrap(), None);
     journals.sweep().await.unwrap();
     assert_eq!(journals.get(&long).await.unwrap().unwrap(), "long");
+}
+
+async fn a_journal_with_an_owner_is_one_as_any_other(make: &impl AsyncFn(Limits) -> Store) {
+    let journals = make(Limits::default()).await.journals;
+
+    let one = journals.put_for("ada", "one".into(), LONG).await.unwrap();
+    let two = journals.put_for("bob", "two".into(), TICK).await.unwrap();
+    ticks(2).await;
+
+    assert_eq!(journals.get(&one).await.unwrap().unwrap(), "one");
+    assert_eq!(journals.get(&two).await.unwrap(), None);
 }
 
 async fn journals_are_limited(make: &impl AsyncFn(Limits) -> Store) {

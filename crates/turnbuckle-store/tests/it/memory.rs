@@ -1,4 +1,7 @@
-use turnbuckle_store::{Limits, Store, suite};
+use std::time::Duration;
+
+use bytes::Bytes;
+use turnbuckle_store::{Limits, Store, StoreError, suite};
 
 async fn memory(limits: Limits) -> Store {
     Store::memory_with(limits)
@@ -32,4 +35,26 @@ async fn tasks() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn races() {
     suite::races(memory).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_has_a_share_of_the_journals_and_gets_back_what_expired() {
+    let mut limits = Limits::default();
+    limits.journals.max_owner_bytes = 100;
+    let journals = memory(limits).await.journals;
+    let bytes = |count: usize| Bytes::from(vec![b'x'; count]);
+    let minute = Duration::from_secs(60);
+
+    journals.put_for("ada", bytes(60), minute).await.unwrap();
+    let too_much = journals.put_for("ada", bytes(41), minute).await;
+    journals.put_for("ada", bytes(40), minute).await.unwrap();
+    journals.put_for("bob", bytes(100), minute).await.unwrap();
+    journals.put(bytes(1_000), minute).await.unwrap();
+
+    assert!(matches!(
+        too_much,
+        Err(StoreError::TooMany { limit: 100, .. })
+    ));
+    tokio::time::advance(minute).await;
+    journals.put_for("ada", bytes(100), minute).await.unwrap();
 }

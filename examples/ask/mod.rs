@@ -1,0 +1,47 @@
+//! One question to a server in memory, and its answer, both printed.
+#![expect(clippy::print_stdout, reason = "the example shows what it does")]
+
+use std::error::Error;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use turnbuckle::{Server, lines::serve_lines};
+
+/// Calls a tool and returns its result.
+pub(crate) async fn call(
+    server: &Server,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value, Box<dyn Error>> {
+    let params = json!({ "name": tool, "arguments": arguments });
+    ask(server, "tools/call", params).await
+}
+
+/// Sends a request that stands on its own and returns its result.
+pub(crate) async fn ask(
+    server: &Server,
+    method: &str,
+    mut params: Value,
+) -> Result<Value, Box<dyn Error>> {
+    println!("> {method} {params}");
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (theirs_in, theirs_out) = tokio::io::split(theirs);
+    let serving = tokio::spawn(serve_lines(theirs_in, theirs_out, server.clone()));
+    let (mut answers, mut requests) = tokio::io::split(ours);
+    requests
+        .write_all(format!("{request}\n").as_bytes())
+        .await?;
+    requests.shutdown().await?;
+    let mut answer = String::new();
+    answers.read_to_string(&mut answer).await?;
+    serving.await??;
+    print!("< {answer}");
+    let mut answer: Value = serde_json::from_str(&answer)?;
+    let result = answer.get_mut("result").map(Value::take);
+    result.ok_or_else(|| "this is not a result".into())
+}

@@ -1,0 +1,90 @@
+//! Servers inside of a server: each part is a server of its own, and one server offers all of them.
+//!
+//! Tools and prompts get a prefix, resources keep their addresses. What a part gains or loses while it runs, the whole
+//! gains or loses at once, and clients are told.
+//!
+//! ```console
+//! $ cargo run -q --example mount              # on stdio
+//! $ cargo run -q --example mount -- --check   # asks itself and prints the answers
+//! ```
+
+mod ask;
+
+use std::error::Error;
+
+use serde_json::{Value, json};
+use turnbuckle::{Context, Resource, Server, Tool, ToolError, stdio};
+
+/// A part that is useful alone.
+fn clock() -> Server {
+    Server::new("clock", "1.0.0").tool(
+        Tool::new("now", async || {
+            Ok::<_, ToolError>("half past nine".to_owned())
+        })
+        .description("Tells the time")
+        .read_only(),
+    )
+}
+
+/// Another one, with something to read.
+fn notes() -> Server {
+    Server::new("notes", "1.0.0")
+        .tool(
+            Tool::new("search", async || {
+                Ok::<_, ToolError>("nothing found".to_owned())
+            })
+            .description("Searches the notes")
+            .read_only(),
+        )
+        .resource(Resource::text("notes://motd", "motd", "Nothing new today."))
+}
+
+fn desk(notes: &Server) -> Server {
+    Server::new("desk", "1.0.0")
+        .instructions("A clock and a notebook.")
+        .tool(
+            // A handler runs as part of the server that was asked, also behind a mount.
+            Tool::new("about", async |cx: Context| {
+                Ok::<_, ToolError>(format!("This is {}.", cx.server().name()))
+            })
+            .description("Says what this is"),
+        )
+        .mount("clock", clock())
+        .mount("notes", notes.clone())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let notes = notes();
+    let desk = desk(&notes);
+    if std::env::args().any(|argument| argument == "--check") {
+        return check(&desk, &notes).await;
+    }
+    stdio::serve(desk).await?;
+    Ok(())
+}
+
+/// Asks for what is behind the prefixes, and sees that a part lives on.
+async fn check(desk: &Server, notes: &Server) -> Result<(), Box<dyn Error>> {
+    let before = names(desk).await?;
+    ask::call(desk, "clock_now", json!({})).await?;
+    ask::ask(desk, "resources/read", json!({ "uri": "notes://motd" })).await?;
+    notes.add_tool(
+        Tool::new("write", async || Ok::<_, ToolError>("written".to_owned()))
+            .description("Writes a note"),
+    );
+    desk.remove_mount("clock");
+    let after = names(desk).await?;
+    let as_expected = before == ["about", "clock_now", "notes_search"]
+        && after == ["about", "notes_search", "notes_write"];
+    as_expected
+        .then_some(())
+        .ok_or_else(|| "the tools are not as expected".into())
+}
+
+async fn names(server: &Server) -> Result<Vec<String>, Box<dyn Error>> {
+    let listed = ask::ask(server, "tools/list", json!({})).await?;
+    let tools = listed["tools"].as_array().ok_or("there is no list")?;
+    let name = |tool: &Value| tool["name"].as_str().map(str::to_owned);
+    Ok(tools.iter().filter_map(name).collect())
+}
