@@ -30,7 +30,7 @@ pub(crate) enum Found {
 
 impl Catalog {
     pub(crate) fn has_resources(&self) -> bool {
-        !self.resources.is_empty() || !self.templates.is_empty()
+        self.resources.is_offered() || self.templates.is_offered()
     }
 
     pub(crate) fn completes(&self) -> bool {
@@ -98,6 +98,7 @@ pub(crate) trait Listed {
 pub(crate) struct Table<T> {
     items: Vec<Arc<T>>,
     places: HashMap<String, usize>,
+    offered: bool,
     /// The list as bytes, once per revision.
     whole: [OnceLock<Bytes>; Revision::ALL.len()],
 }
@@ -113,6 +114,7 @@ impl<T: Listed> Table<T> {
                 self.items.push(item);
             }
         }
+        self.offered = true;
         self.whole = Default::default();
     }
 
@@ -136,8 +138,9 @@ impl<T: Listed> Table<T> {
         self.items.iter()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+    /// Says whether something is on the list, or was: clients may still ask for it then.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.offered
     }
 
     /// One page of the list as the peer's revision reads it, without the closing brace.
@@ -213,6 +216,7 @@ impl<T> Clone for Table<T> {
         Self {
             items: self.items.clone(),
             places: self.places.clone(),
+            offered: self.offered,
             whole: self.whole.clone(),
         }
     }
@@ -223,6 +227,7 @@ impl<T> Default for Table<T> {
         Self {
             items: Vec::new(),
             places: HashMap::new(),
+            offered: false,
             whole: Default::default(),
         }
     }
