@@ -1,24 +1,29 @@
-//! A stream reads the same however it is cut, within its limits.
+//! A stream reads the same however it is cut, within its limits; what is written is read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use turnbuckle_protocol::codec::sse::{Decoder, Limits, Received, TooLarge};
+use turnbuckle_protocol::codec::sse::{Decoder, Event, Limits, Received, TooLarge};
 
 const LIMITS: Limits = Limits {
     line: 64,
     event: 96,
 };
 
-fuzz_target!(|input: (Vec<u8>, usize)| {
-    let (bytes, size) = input;
-    let whole = read(bytes.chunks(bytes.len().max(1)));
+fuzz_target!(|bytes: &[u8]| {
+    let whole = read(LIMITS, bytes.chunks(bytes.len().max(1)));
 
-    assert_eq!(read(bytes.chunks(1)), whole);
-    assert_eq!(read(bytes.chunks(size % 32 + 1)), whole);
+    assert_eq!(read(LIMITS, bytes.chunks(1)), whole);
+    assert_eq!(read(LIMITS, bytes.chunks(bytes.len() % 31 + 1)), whole);
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        comes_back(text);
+    }
 });
 
-fn read<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Vec<Result<Received, TooLarge>> {
-    let mut decoder = Decoder::new(LIMITS);
+fn read<'a>(
+    limits: Limits,
+    chunks: impl Iterator<Item = &'a [u8]>,
+) -> Vec<Result<Received, TooLarge>> {
+    let mut decoder = Decoder::new(limits);
     let mut events = Vec::new();
     for mut chunk in chunks {
         while let Some(event) = decoder.next(&mut chunk).transpose() {
@@ -26,4 +31,21 @@ fn read<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Vec<Result<Received, TooL
         }
     }
     events
+}
+
+/// An event carries any text, up to the kind of its line ends.
+fn comes_back(text: &str) {
+    let mut written = Vec::new();
+    let event = Event::message(text.as_bytes())
+        .with_id(text)
+        .with_name(text);
+    event.write(&mut written);
+
+    let events = read(Limits::default(), written.chunks(written.len()));
+
+    let [Ok(event)] = &events[..] else {
+        panic!("one event was written, and read was {events:?}");
+    };
+    assert_eq!(event.data, text.replace("\r\n", "\n").replace('\r', "\n"));
+    assert_eq!(event.last_event_id, text.replace(['\r', '\n', '\0'], ""));
 }

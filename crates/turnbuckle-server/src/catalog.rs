@@ -30,7 +30,7 @@ pub(crate) enum Found {
 
 impl Catalog {
     pub(crate) fn has_resources(&self) -> bool {
-        !self.resources.is_empty() || !self.templates.is_empty()
+        self.resources.is_offered() || self.templates.is_offered()
     }
 
     /// Says whether any tool can be called as a task.
@@ -127,6 +127,7 @@ pub(crate) trait Listed {
 pub(crate) struct Table<T> {
     all: Listing<T>,
     places: HashMap<String, usize>,
+    offered: bool,
     /// Absent while everyone may see everything.
     views: Option<Views<T>>,
 }
@@ -155,6 +156,7 @@ impl<T: Listed> Table<T> {
                 self.all.items.push(item);
             }
         }
+        self.offered = true;
         self.changed();
     }
 
@@ -193,13 +195,14 @@ impl<T: Listed> Table<T> {
         self.all.items.iter()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.items.is_empty()
-    }
-
     /// Says whether everyone may see everything.
     pub(crate) fn is_open(&self) -> bool {
         self.views.is_none()
+    }
+
+    /// Says whether something is on the list, or was: clients may still ask for it then.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.offered
     }
 
     /// One page of the list as the peer's revision reads it, without the closing brace.
@@ -250,6 +253,7 @@ impl<T> Clone for Table<T> {
         Self {
             all: self.all.clone(),
             places: self.places.clone(),
+            offered: self.offered,
             views: self.views.clone(),
         }
     }
@@ -260,6 +264,7 @@ impl<T> Default for Table<T> {
         Self {
             all: Listing::default(),
             places: HashMap::new(),
+            offered: false,
             views: None,
         }
     }

@@ -45,7 +45,7 @@ pub(crate) fn begin(
     };
     match &*request.method {
         "tools/call" => task.call_tool(),
-        "tools/list" => task.list(|server| Some(&server.tools).filter(|tools| !tools.is_empty())),
+        "tools/list" => task.list(|server| Some(&server.tools).filter(|tools| tools.is_offered())),
         "resources/read" => task.read_resource(),
         "resources/list" => {
             task.list(|server| Some(&server.resources).filter(|_| server.has_resources()))
@@ -55,7 +55,7 @@ pub(crate) fn begin(
         }
         "prompts/get" => task.get_prompt(),
         "prompts/list" => {
-            task.list(|server| Some(&server.prompts).filter(|prompts| !prompts.is_empty()))
+            task.list(|server| Some(&server.prompts).filter(|prompts| prompts.is_offered()))
         }
         "completion/complete" => task.complete(),
         "server/discover" => task.plain(|call| Ok(crate::lifecycle::stateless::discover(call))),
@@ -252,7 +252,7 @@ impl Task<'_, '_> {
         Self: 'c,
     {
         let catalog = self.server.catalog();
-        if catalog.tools.is_empty() {
+        if !catalog.tools.is_offered() {
             return Err(RpcError::method_not_found(&self.request.method));
         }
         let name = required(&self.request.params, "name")?;
@@ -357,7 +357,7 @@ impl Task<'_, '_> {
         Self: 'c,
     {
         let catalog = self.server.catalog();
-        if catalog.prompts.is_empty() {
+        if !catalog.prompts.is_offered() {
             return Err(RpcError::method_not_found(&self.request.method));
         }
         let name = required(&self.request.params, "name")?;

@@ -408,13 +408,13 @@ impl Server {
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let catalog = self.catalog();
         let mut capabilities = ServerCapabilities::new().logging(serde_json::Map::new());
-        if !catalog.tools.is_empty() {
+        if catalog.tools.is_offered() {
             capabilities.tools = Some(ListCapability::default().list_changed(true));
         }
-        if !catalog.prompts.is_empty() {
+        if catalog.prompts.is_offered() {
             capabilities.prompts = Some(ListCapability::default().list_changed(true));
         }
-        if !catalog.resources.is_empty() || !catalog.templates.is_empty() {
+        if catalog.has_resources() {
             capabilities.resources = Some(
                 ResourcesCapability::default()
                     .subscribe(true)

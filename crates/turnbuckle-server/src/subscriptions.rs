@@ -66,8 +66,8 @@ fn supported(
 ) -> Result<SubscriptionFilter, RpcError> {
     let catalog = server.catalog();
     let keep = |wanted: Option<bool>, offered: bool| wanted.filter(|wanted| *wanted && offered);
-    filter.tools_list_changed = keep(filter.tools_list_changed, !catalog.tools.is_empty());
-    filter.prompts_list_changed = keep(filter.prompts_list_changed, !catalog.prompts.is_empty());
+    filter.tools_list_changed = keep(filter.tools_list_changed, catalog.tools.is_offered());
+    filter.prompts_list_changed = keep(filter.prompts_list_changed, catalog.prompts.is_offered());
     filter.resources_list_changed = keep(filter.resources_list_changed, catalog.has_resources());
     filter.resource_subscriptions = filter
         .resource_subscriptions

@@ -161,8 +161,8 @@ impl Mount {
     fn changes(&self) -> Vec<Change> {
         let catalog = self.offer().catalog();
         [
-            (!catalog.tools.is_empty(), Change::ToolsChanged),
-            (!catalog.prompts.is_empty(), Change::PromptsChanged),
+            (catalog.tools.is_offered(), Change::ToolsChanged),
+            (catalog.prompts.is_offered(), Change::PromptsChanged),
             (catalog.has_resources(), Change::ResourcesChanged),
         ]
         .into_iter()

@@ -168,6 +168,28 @@ async fn a_list_may_change_while_the_server_runs() {
     assert_eq!(speaker.code("tools/call", params).await, -32602);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_list_that_has_become_empty_is_still_a_list() {
+    for revision in EVERY {
+        let server = Server::new("lists", "1")
+            .tool(tool("only"))
+            .prompt(Prompt::new("only", async || Ok::<_, RequestError>("hi")))
+            .resource(Resource::text("r://only", "r", "r"));
+        let mut speaker = Speaker::of(revision, server.clone()).await;
+
+        server.remove_tool("only");
+        server.remove_prompt("only");
+        server.remove_resource("r://only");
+
+        for (method, member) in LISTS {
+            let result = speaker.result(method, json!({})).await;
+            assert_eq!(result[member], json!([]), "{revision} {method}");
+        }
+        let params = json!({ "name": "only" });
+        assert_eq!(speaker.code("tools/call", params).await, -32602);
+    }
+}
+
 /// Everything that may be kept, with its parameters.
 fn cacheable() -> Vec<(&'static str, Value)> {
     let mut all: Vec<_> = LISTS

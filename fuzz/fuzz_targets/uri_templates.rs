@@ -1,0 +1,87 @@
+//! Any template is parsed or refused, any URI matches or does not, and what was expanded is found again.
+//!
+//! The first line is a template, the second a URI, every further one a value.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use libfuzzer_sys::fuzz_target;
+use turnbuckle_protocol::uri_template::{UriTemplate, Variables};
+
+/// How long a URI is made to see that matching does not take longer and longer.
+const LONG: usize = 64 * 1024;
+
+fuzz_target!(|input: &str| {
+    let mut lines = input.lines();
+    let (source, uri) = (
+        lines.next().unwrap_or_default(),
+        lines.next().unwrap_or_default(),
+    );
+    let values: Vec<_> = lines.collect();
+
+    if let Ok(template) = UriTemplate::parse_for_expansion(source) {
+        let _ = expand(&template, &values);
+    }
+    let Ok(template) = UriTemplate::parse(source) else {
+        return;
+    };
+    let expanded = expand(&template, &values);
+    for uri in [uri, &expanded] {
+        if let Some(found) = template.matches(uri) {
+            let names: Vec<_> = template.variables().collect();
+            assert!(found.keys().all(|name| names.contains(&&**name)));
+        }
+    }
+    let _ = template.matches(&stretched(uri));
+    comes_back(&template);
+});
+
+/// Expands with texts and lists, which must give what a URI may hold.
+fn expand(template: &UriTemplate, values: &[&str]) -> String {
+    let mut values = values.iter();
+    let mut variables = Variables::new();
+    for name in template.variables() {
+        match values.next() {
+            Some(value) if value.contains('|') => {
+                let items: Vec<_> = value.split('|').map(str::to_owned).collect();
+                variables.insert(name, items);
+            }
+            Some(value) => {
+                variables.insert(name, *value);
+            }
+            None => {}
+        }
+    }
+    let uri = template.expand(&variables);
+    assert!(uri.bytes().all(|byte| byte.is_ascii_graphic()), "{uri:?}");
+    uri
+}
+
+/// A URI whose middle is repeated many times.
+fn stretched(uri: &str) -> String {
+    let middle = uri.get(uri.len() / 3..uri.len() / 3 * 2).unwrap_or(uri);
+    let times = LONG / middle.len().max(1);
+    uri.replacen(middle, &middle.repeat(times), 1)
+}
+
+/// A value of a character that the template does not have is never taken for something else.
+fn comes_back(template: &UriTemplate) {
+    let source = template.as_str();
+    let free = ('a'..='z').find(|letter| !source.contains(*letter));
+    let Some(value) = free.map(String::from).filter(|_| !has_name_twice(template)) else {
+        return;
+    };
+    let expected: BTreeMap<_, _> = template
+        .variables()
+        .map(|name| (name.to_owned(), value.clone()))
+        .collect();
+    let uri = template.expand(&expected.clone().into_iter().collect());
+    assert_eq!(template.matches(&uri), Some(expected), "{uri}");
+}
+
+fn has_name_twice(template: &UriTemplate) -> bool {
+    let expressions = template.as_str().split('{').skip(1);
+    let variables =
+        expressions.flat_map(|rest| rest.split('}').next().unwrap_or_default().split(','));
+    variables.count() != template.variables().count()
+}

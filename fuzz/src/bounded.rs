@@ -1,0 +1,36 @@
+//! Running what must come to an end.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use tokio::{runtime::Builder, time::timeout};
+
+/// Longer than every timeout of the server, one after the other.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How often everything may have to wait for the clock.
+const MOST_RESTS: usize = 100_000;
+
+/// Runs a future on a paused clock, which jumps ahead whenever everything waits.
+///
+/// # Panics
+///
+/// If it does not end: a hang is a finding.
+pub fn run<F: Future>(future: F) -> F::Output {
+    let rests = AtomicUsize::new(0);
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .on_thread_park(move || {
+            let rests = rests.fetch_add(1, Ordering::Relaxed);
+            assert!(rests < MOST_RESTS, "this goes on and on");
+        })
+        .build()
+        .expect("a runtime without input and output needs nothing of the system");
+    runtime.block_on(async {
+        let ended = timeout(LONGEST, future).await;
+        ended.expect("this ends within a day")
+    })
+}

@@ -1,0 +1,11 @@
+//! What the fuzz targets share: a server that offers everything, a clock that does not wait, and peers that check
+//! whatever comes back.
+//!
+//! An input is a text where that is possible, so that seeds can be written and findings read. What only the server
+//! knows (ids, sealed state, cursors) an input names by a [mark](marks::Marks).
+
+pub mod bounded;
+pub mod line_peer;
+pub mod marks;
+pub mod offer;
+pub mod response;

@@ -1,0 +1,120 @@
+//! The other end of a connection that carries one message per line.
+
+use std::{io, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    task::JoinHandle,
+    time::timeout,
+};
+use turnbuckle_server::{Server, lines::serve_lines};
+
+/// How much may lie in either direction.
+const BUFFER: usize = 64 * 1024;
+
+/// Time passes only when everybody waits; then nothing more will come.
+const QUIET: Duration = Duration::from_millis(1);
+
+/// A peer that sends any bytes, and gets nothing but messages.
+pub struct LinePeer {
+    stream: DuplexStream,
+    received: Vec<u8>,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+impl LinePeer {
+    /// Joins a peer to a server.
+    pub fn new(server: Server) -> Self {
+        let (stream, far) = tokio::io::duplex(BUFFER);
+        let (reader, writer) = tokio::io::split(far);
+        Self {
+            stream,
+            received: Vec::new(),
+            serving: tokio::spawn(serve_lines(reader, writer, server)),
+        }
+    }
+
+    /// Sends bytes and returns all messages that come without waiting.
+    pub async fn send(&mut self, bytes: &[u8]) -> Vec<Value> {
+        // Fails once the server has stopped reading, which it may.
+        let _ = timeout(QUIET, self.stream.write_all(bytes)).await;
+        self.messages(QUIET).await
+    }
+
+    /// Returns all messages that come until nothing comes for a while.
+    pub async fn messages(&mut self, while_: Duration) -> Vec<Value> {
+        let mut chunk = [0; 16 * 1024];
+        let mut messages = Vec::new();
+        while let Ok(Ok(length @ 1..)) = timeout(while_, self.stream.read(&mut chunk)).await {
+            self.received.extend_from_slice(&chunk[..length]);
+            messages.extend(self.take_lines());
+        }
+        messages
+    }
+
+    /// Sends a modern request as its own line and returns its answer.
+    pub async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let mut answers = self.send(format!("{message}\n").as_bytes()).await;
+        let answer = answers.pop().expect("a request is answered");
+        assert!(answers.is_empty(), "a request has one answer: {answers:?}");
+        answer
+    }
+
+    /// Ends the input and returns what still comes until the server ends the connection.
+    pub async fn finish(mut self) -> Vec<Value> {
+        let _ = self.stream.shutdown().await;
+        let mut rest = Vec::new();
+        self.stream
+            .read_to_end(&mut rest)
+            .await
+            .expect("reading from memory does not fail");
+        self.received.extend_from_slice(&rest);
+        let messages = self.take_lines();
+        assert!(self.received.is_empty(), "the last line is whole");
+        let served = self.serving.await.expect("serving is not cancelled");
+        served.expect("nothing that a peer sends is an error of serving");
+        messages
+    }
+
+    fn take_lines(&mut self) -> Vec<Value> {
+        let Some(end) = self.received.iter().rposition(|byte| *byte == b'\n') else {
+            return Vec::new();
+        };
+        let rest = self.received.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.received, rest);
+        lines[..end]
+            .split(|byte| *byte == b'\n')
+            .map(message)
+            .collect()
+    }
+}
+
+/// Parameters with what a modern request says about itself.
+pub fn modern(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} },
+    });
+    params
+}
+
+/// Reads what a server wrote, which is a message or an array of them.
+pub fn message(line: &[u8]) -> Value {
+    let message: Value = serde_json::from_slice(line).unwrap_or_else(|error| {
+        panic!("{error} in {:?}", String::from_utf8_lossy(line));
+    });
+    let entries = match &message {
+        Value::Array(entries) => entries,
+        one => std::slice::from_ref(one),
+    };
+    assert!(!entries.is_empty());
+    for entry in entries {
+        assert_eq!(entry["jsonrpc"], "2.0", "{message}");
+        let members = ["method", "result", "error"];
+        let found = members.iter().filter(|name| entry.get(name).is_some());
+        assert_eq!(found.count(), 1, "{message}");
+    }
+    message
+}
