@@ -10,7 +10,7 @@ use turnbuckle_protocol::{Revision, RpcError};
 
 use crate::{
     CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
-    Variables, exchange::BoxFuture, input::Keys, lifecycle::Rules,
+    Variables, exchange::BoxFuture, input::Keys, lifecycle::Rules, source::Source,
 };
 
 /// Everything that is registered.
@@ -20,17 +20,34 @@ pub(crate) struct Catalog {
     pub(crate) prompts: Table<Prompt>,
     pub(crate) resources: Table<Resource>,
     pub(crate) templates: Table<ResourceTemplate>,
+    pub(crate) sources: Vec<Arc<dyn Source>>,
 }
 
 /// A resource that was asked for, at its own address or described by a template.
 pub(crate) enum Found {
     Resource(Arc<Resource>),
     Match(Arc<ResourceTemplate>, Variables),
+    Kept(Arc<dyn Source>),
 }
 
 impl Catalog {
     pub(crate) fn has_resources(&self) -> bool {
-        !self.resources.is_empty() || !self.templates.is_empty()
+        !self.resources.is_empty() || !self.templates.is_empty() || !self.sources.is_empty()
+    }
+
+    /// What `resources/list` shows, with what the sources keep.
+    pub(crate) fn all_resources(&self) -> Table<Resource> {
+        let mut all = self.resources.clone();
+        for resource in self
+            .sources
+            .iter()
+            .flat_map(|source| source.listed().to_vec())
+        {
+            if all.get(resource.key()).is_none() {
+                all.put(resource);
+            }
+        }
+        all
     }
 
     pub(crate) fn completes(&self) -> bool {
@@ -48,6 +65,9 @@ impl Catalog {
         if let Some(resource) = self.resources.get(uri) {
             return Some(Found::Resource(resource.clone()));
         }
+        if let Some(source) = self.sources.iter().find(|source| source.owns(uri)) {
+            return Some(Found::Kept(source.clone()));
+        }
         let matching = self
             .templates
             .iter()
@@ -58,10 +78,19 @@ impl Catalog {
 }
 
 impl Found {
+    /// Says whether it is there, as far as that can be said without reading it.
+    pub(crate) fn is_there(&self, uri: &str) -> bool {
+        match self {
+            Self::Resource(_) | Self::Match(..) => true,
+            Self::Kept(source) => source.has(uri),
+        }
+    }
+
     pub(crate) fn cache(&self) -> CacheHint {
         match self {
             Self::Resource(resource) => resource.cache,
             Self::Match(template, _) => template.cache,
+            Self::Kept(source) => source.cache(),
         }
     }
 
@@ -69,6 +98,7 @@ impl Found {
         match self {
             Self::Resource(resource) => resource.definition.mime_type.clone(),
             Self::Match(template, _) => template.definition.mime_type.clone(),
+            Self::Kept(_) => None,
         }
     }
 
@@ -80,6 +110,7 @@ impl Found {
         match self {
             Self::Resource(resource) => Ok((resource.read)(uri, cx)),
             Self::Match(template, variables) => (template.read)(variables, uri, cx),
+            Self::Kept(source) => Ok(source.read(uri, cx)),
         }
     }
 }
@@ -148,8 +179,20 @@ impl<T: Listed> Table<T> {
         size: Option<usize>,
         keys: &Keys,
     ) -> Result<Bytes, RpcError> {
+        self.page_of(T::MEMBER, rules, cursor, size, keys)
+    }
+
+    /// One page of one of several lists of this kind; a cursor of one is good for no other.
+    pub(crate) fn page_of(
+        &self,
+        list: &str,
+        rules: &Rules,
+        cursor: Option<&str>,
+        size: Option<usize>,
+        keys: &Keys,
+    ) -> Result<Bytes, RpcError> {
         let first = match cursor {
-            Some(cursor) => self.place_after(cursor, keys)?,
+            Some(cursor) => self.place_after(list, cursor, keys)?,
             None => 0,
         };
         if first == 0 && size.is_none_or(|size| self.items.len() <= size) {
@@ -163,7 +206,7 @@ impl<T: Listed> Table<T> {
         let mut page = self.write(rules, &self.items[first..last]);
         if last < self.items.len() {
             page.extend_from_slice(br#","nextCursor":""#);
-            page.extend_from_slice(self.cursor(last, keys).as_bytes());
+            page.extend_from_slice(self.cursor(list, last, keys).as_bytes());
             page.push(b'"');
         }
         Ok(page.into())
@@ -185,19 +228,17 @@ impl<T: Listed> Table<T> {
     }
 
     /// A cursor names the last item sent, so that the next page fits even if the list has changed meanwhile.
-    fn cursor(&self, next: usize, keys: &Keys) -> String {
+    fn cursor(&self, list: &str, next: usize, keys: &Keys) -> String {
         let position = (next, self.items[next - 1].key());
         keys.seal(
             &serde_json::to_vec(&position).unwrap_or_default(),
-            T::MEMBER.as_bytes(),
+            list.as_bytes(),
         )
     }
 
-    fn place_after(&self, cursor: &str, keys: &Keys) -> Result<usize, RpcError> {
+    fn place_after(&self, list: &str, cursor: &str, keys: &Keys) -> Result<usize, RpcError> {
         let invalid = || RpcError::invalid_params("the cursor is not one that this list gave out");
-        let position = keys
-            .open(cursor, T::MEMBER.as_bytes())
-            .map_err(|_| invalid())?;
+        let position = keys.open(cursor, list.as_bytes()).map_err(|_| invalid())?;
         let (next, key): (usize, String) =
             serde_json::from_slice(&position).map_err(|_| invalid())?;
         Ok(self

@@ -12,8 +12,11 @@ use turnbuckle_protocol::types::{
 use turnbuckle_store::{Change, Store};
 
 use crate::{
-    CacheHint, Prompt, Resource, ResourceTemplate, Tool, catalog::Catalog, input::Keys,
-    lifecycle::live::Patience,
+    CacheHint, Extension, Prompt, Resource, ResourceTemplate, Tool,
+    catalog::Catalog,
+    extension::{Added, Extensions},
+    input::Keys,
+    lifecycle::{Rules, live::Patience},
 };
 
 /// A server: what it offers, and how it behaves.
@@ -55,6 +58,7 @@ struct Settings {
     state_lifetime: Duration,
     lenient: bool,
     validate_output: bool,
+    extensions: Arc<Extensions>,
 }
 
 impl Server {
@@ -72,6 +76,7 @@ impl Server {
             state_lifetime: Duration::from_secs(3600),
             lenient: false,
             validate_output: false,
+            extensions: Arc::default(),
         };
         Self {
             shared: Arc::new(Shared {
@@ -108,7 +113,13 @@ impl Server {
         self.register(|catalog| catalog.prompts.put(prompt))
     }
 
-    fn register(mut self, change: impl FnOnce(&mut Catalog)) -> Self {
+    /// Offers an extension of the protocol. One with the same identifier is replaced.
+    #[must_use]
+    pub fn extension(self, extension: Extension) -> Self {
+        self.set(|settings| Arc::make_mut(&mut settings.extensions).put(extension))
+    }
+
+    pub(crate) fn register(mut self, change: impl FnOnce(&mut Catalog)) -> Self {
         let mut catalog = Catalog::clone(&self.shared.catalog.load());
         change(&mut catalog);
         self.shared_mut().catalog.store(Arc::new(catalog));
@@ -367,6 +378,23 @@ impl Server {
         self.shared.settings.validate_output
     }
 
+    /// Finds a method that an extension adds for peers of these rules.
+    pub(crate) fn extension_method(&self, name: &str, rules: &Rules) -> Option<&Arc<Added>> {
+        self.shared.settings.extensions.method(name, rules)
+    }
+
+    /// Says whether resources are kept elsewhere than in the catalog.
+    pub(crate) fn has_sources(&self) -> bool {
+        !self.catalog().sources.is_empty()
+    }
+
+    /// Notes that someone is there who may want to hear of changes.
+    pub(crate) fn attend(&self) {
+        for source in &self.catalog().sources {
+            source.clone().attend(self);
+        }
+    }
+
     /// The `_meta` of every modern result, as bytes.
     pub(crate) fn identity(&self) -> &[u8] {
         self.shared.identity.get_or_init(|| {
@@ -376,8 +404,8 @@ impl Server {
         })
     }
 
-    /// What the server can do, derived from what is registered.
-    pub(crate) fn capabilities(&self) -> ServerCapabilities {
+    /// What the server can do for peers of these rules, derived from what is registered.
+    pub(crate) fn capabilities(&self, rules: &Rules) -> ServerCapabilities {
         let catalog = self.catalog();
         let mut capabilities = ServerCapabilities::new().logging(serde_json::Map::new());
         if !catalog.tools.is_empty() {
@@ -386,7 +414,7 @@ impl Server {
         if !catalog.prompts.is_empty() {
             capabilities.prompts = Some(ListCapability::default().list_changed(true));
         }
-        if !catalog.resources.is_empty() || !catalog.templates.is_empty() {
+        if catalog.has_resources() {
             capabilities.resources = Some(
                 ResourcesCapability::default()
                     .subscribe(true)
@@ -396,6 +424,7 @@ impl Server {
         if catalog.completes() {
             capabilities.completions = Some(Default::default());
         }
+        capabilities.extensions = self.shared.settings.extensions.declared(rules);
         capabilities
     }
 }

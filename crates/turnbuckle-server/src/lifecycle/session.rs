@@ -47,9 +47,10 @@ pub(crate) fn initialize(
     let record = SessionRecord::new(principal, revision, Arc::new(client));
     let caller = caller(&record, None, Arc::default(), arrival);
     let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+    server.attend();
     let mut result = InitializeResult::new(
         revision.as_str(),
-        server.capabilities(),
+        server.capabilities(rules(&record)),
         server.info().clone(),
     );
     result.instructions = server.instructions_text().map(str::to_owned);
@@ -139,7 +140,11 @@ pub(crate) fn begin(
         };
         return Begun::Exchange(crate::dispatch::begin(server, &renamed, caller, None));
     }
-    if !is_known(&request.method, record.revision) {
+    if !is_known(&request.method, record.revision)
+        && server
+            .extension_method(&request.method, caller.rules)
+            .is_none()
+    {
         let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
         let error = RpcError::method_not_found(&request.method);
         return Begun::Exchange(Exchange::new(call, Run::Ready(Err(error))));
@@ -178,8 +183,8 @@ fn own(
         "resources/subscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
             match server.catalog().find_resource(&uri) {
-                Some(_) => Ok(Some(SessionChange::Subscribe(uri))),
-                None => Err(request_error::not_found(caller.rules, &uri)),
+                Some(found) if found.is_there(&uri) => Ok(Some(SessionChange::Subscribe(uri))),
+                _ => Err(request_error::not_found(caller.rules, &uri)),
             }
         }),
         "resources/unsubscribe" => resources().and_then(|()| {

@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod every_way;
+mod extensions;
 mod http_batches;
 mod http_bodies;
 mod http_caller;
