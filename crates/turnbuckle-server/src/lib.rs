@@ -23,6 +23,8 @@ mod resources;
 mod schema;
 mod server;
 mod shape;
+#[cfg(feature = "skills")]
+mod skills;
 mod source;
 pub mod stdio;
 mod subscriptions;
@@ -45,4 +47,6 @@ pub use reply::CacheHint;
 pub use request_error::RequestError;
 pub use resources::{Contents, ReadHandler, Resource, ResourceTemplate, Variables};
 pub use server::Server;
+#[cfg(feature = "skills")]
+pub use skills::{Skill, SkillError, Skills};
 pub use tools::{BlockingHandler, IntoOutput, Output, Tool, ToolError, ToolHandler};
