@@ -37,11 +37,26 @@ pub(super) struct Library {
     /// Whoever holds this looks; the others wait for what is seen.
     folders: Arc<tokio::sync::Mutex<Vec<Folder>>>,
     has_folders: bool,
-    /// When the last look began.
-    looked: Mutex<Option<Instant>>,
+    looks: Mutex<Looks>,
     look_every: Duration,
     cache: CacheHint,
     watch: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Which looks there were.
+struct Looks {
+    begun: u64,
+    /// The last one that came to its end, and when it began.
+    last: (u64, Instant),
+}
+
+/// Which look is good enough.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// One that began at this time or later.
+    Since(Instant),
+    /// One with this number or a higher one.
+    Number(u64),
 }
 
 /// What the shelf is made of.
@@ -55,7 +70,7 @@ impl Library {
     /// Takes what is given and looks into the folders.
     pub(super) fn open(skills: Skills) -> Self {
         let mut folders: Vec<_> = skills.folders.into_iter().map(Folder::new).collect();
-        let looked = Instant::now();
+        let now = Instant::now();
         let mut volumes = Volumes::default();
         for skill in skills.skills {
             volumes.give(skill);
@@ -66,7 +81,10 @@ impl Library {
             volumes: Mutex::new(volumes),
             has_folders: !folders.is_empty(),
             folders: Arc::new(tokio::sync::Mutex::new(folders)),
-            looked: Mutex::new(Some(looked)),
+            looks: Mutex::new(Looks {
+                begun: 0,
+                last: (0, now),
+            }),
             look_every: skills.look_every,
             cache: skills.cache,
             watch: Mutex::default(),
@@ -103,37 +121,53 @@ impl Library {
         outcome
     }
 
-    /// Sees to it that the folders were looked at since some moment.
-    pub(super) async fn look(self: &Arc<Self>, since: Instant, bus: &Arc<dyn Bus>) {
-        if !self.has_folders || self.has_looked(since) {
+    /// Looks into the folders, unless that was done well enough.
+    async fn look(self: &Arc<Self>, wanted: Wanted, bus: &Arc<dyn Bus>) {
+        if !self.has_folders || self.has_looked(wanted) {
             return;
         }
         let mut folders = self.folders.clone().lock_owned().await;
-        if self.has_looked(since) {
+        if self.has_looked(wanted) {
             return;
         }
         let (library, bus) = (self.clone(), bus.clone());
         // Goes on if nobody waits any more: the next one finds what it has seen.
         let look = spawn_blocking(move || {
-            let began = Instant::now();
+            let look = library.begin();
             let found = folders.iter_mut().flat_map(Folder::look).collect();
             library.rearrange(&*bus, |volumes| volumes.found = found);
-            *lock(&library.looked) = Some(began);
+            lock(&library.looks).last = look;
         });
         if let Err(error) = look.await {
             tracing::error!(%error, "looking for skills failed");
         }
     }
 
-    fn has_looked(&self, since: Instant) -> bool {
-        lock(&self.looked).is_some_and(|looked| looked >= since)
+    fn begin(&self) -> (u64, Instant) {
+        let mut looks = lock(&self.looks);
+        looks.begun += 1;
+        (looks.begun, Instant::now())
+    }
+
+    fn has_looked(&self, wanted: Wanted) -> bool {
+        let (number, began) = lock(&self.looks).last;
+        match wanted {
+            Wanted::Since(moment) => began >= moment,
+            Wanted::Number(wanted) => number >= wanted,
+        }
+    }
+
+    /// A look that has not begun yet.
+    fn another_look(&self) -> Wanted {
+        Wanted::Number(lock(&self.looks).begun + 1)
     }
 
     /// Looks again, unless that was done a moment ago.
     pub(super) async fn look_lately(self: &Arc<Self>, server: &Server) {
         let now = Instant::now();
         let since = now.checked_sub(FRESH).unwrap_or(now);
-        self.look(since, &server.store_ref().bus).await;
+        let wanted = Wanted::Since(since);
+        self.look(wanted, &server.store_ref().bus).await;
     }
 
     /// Reads a file such that its bytes are those whose digest is given out.
@@ -149,7 +183,8 @@ impl Library {
             if let Some(bytes) = bytes_of(&file).await? {
                 return Ok(contents(&file, bytes));
             }
-            self.look(Instant::now(), &server.store_ref().bus).await;
+            let wanted = self.another_look();
+            self.look(wanted, &server.store_ref().bus).await;
         }
         Err(RequestError::internal(
             "the file changes faster than it can be read",
@@ -162,7 +197,8 @@ impl Library {
             let Some(library) = library.upgrade() else {
                 return;
             };
-            library.look(Instant::now(), &bus).await;
+            let wanted = library.another_look();
+            library.look(wanted, &bus).await;
         }
     }
 }

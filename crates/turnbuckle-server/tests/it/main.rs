@@ -33,6 +33,14 @@ mod lines_peer;
 mod lines_rounds;
 mod lines_running;
 mod older_peers;
+#[cfg(feature = "skills")]
+mod skills_changing;
+#[cfg(feature = "skills")]
+mod skills_hostile;
+#[cfg(feature = "skills")]
+mod skills_place;
+#[cfg(feature = "skills")]
+mod skills_served;
 mod small_print;
 mod speaker;
 mod spec_asking;
