@@ -221,16 +221,21 @@ impl Added {
     }
 }
 
+/// Identifiers follow the rules of `_meta` keys, and always have a prefix.
 fn is_identifier(identifier: &str) -> bool {
-    let plain = |part: &str| {
-        !part.is_empty()
+    let edged = |part: &str, inside: &[u8]| {
+        part.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && part.ends_with(|last: char| last.is_ascii_alphanumeric())
             && part
                 .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+                .all(|byte| byte.is_ascii_alphanumeric() || inside.contains(&byte))
+    };
+    let label = |part: &str| {
+        edged(part, b"-") && part.starts_with(|first: char| first.is_ascii_alphabetic())
     };
     identifier
         .split_once('/')
-        .is_some_and(|(prefix, name)| plain(prefix) && plain(name))
+        .is_some_and(|(prefix, name)| prefix.split('.').all(label) && edged(name, b"-_."))
 }
 
 impl std::fmt::Debug for Extension {

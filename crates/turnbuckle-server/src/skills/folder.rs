@@ -329,3 +329,6 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Stamp, bool)> {
         attempts += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The skills of a running server: what there is now, and who looks whether that is still true.
 
 use std::{
+    string::FromUtf8Error,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -294,7 +295,7 @@ fn contents(file: &File, bytes: Bytes) -> Contents {
         }
         other => {
             use base64::{Engine, prelude::BASE64_STANDARD};
-            let bytes = other.map_or_else(|error| error.into_bytes(), String::into_bytes);
+            let bytes = other.map_or_else(FromUtf8Error::into_bytes, String::into_bytes);
             let media_type = file.media_type.unwrap_or("application/octet-stream");
             BlobResourceContents::new(&*file.uri, BASE64_STANDARD.encode(bytes))
                 .mime_type(media_type)

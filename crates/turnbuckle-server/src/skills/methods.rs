@@ -30,7 +30,7 @@ pub(super) fn extension(library: &Arc<Library>) -> Extension {
 fn method<P: DeserializeOwned + Send + 'static>(
     name: &str,
     library: &Arc<Library>,
-    answer: fn(&Shelf, P, &Context) -> Result<Vec<u8>, RpcError>,
+    answer: fn(&Shelf, &P, &Context) -> Result<Vec<u8>, RpcError>,
 ) -> ExtensionMethod {
     let library = library.clone();
     let respond = move |params: &str, cx: Context| {
@@ -39,7 +39,7 @@ fn method<P: DeserializeOwned + Send + 'static>(
         let library = library.clone();
         let run: crate::exchange::BoxFuture<_> = Box::pin(async move {
             library.look_lately(cx.server()).await;
-            let written = answer(&library.shelf(), params, &cx).map_err(RequestError::protocol)?;
+            let written = answer(&library.shelf(), &params, &cx).map_err(RequestError::protocol)?;
             Ok(Response::Written(written.into(), cx.server().list_cache()))
         });
         Ok(run)
@@ -47,7 +47,7 @@ fn method<P: DeserializeOwned + Send + 'static>(
     ExtensionMethod::responding(name.to_owned(), Arc::new(respond))
 }
 
-fn list(shelf: &Shelf, params: PaginatedParams, cx: &Context) -> Result<Vec<u8>, RpcError> {
+fn list(shelf: &Shelf, params: &PaginatedParams, cx: &Context) -> Result<Vec<u8>, RpcError> {
     let server = cx.server();
     let page = shelf.skills.page(
         cx.call.caller.rules,
@@ -58,7 +58,7 @@ fn list(shelf: &Shelf, params: PaginatedParams, cx: &Context) -> Result<Vec<u8>,
     Ok(page.into())
 }
 
-fn get(shelf: &Shelf, params: GetSkillParams, _: &Context) -> Result<Vec<u8>, RpcError> {
+fn get(shelf: &Shelf, params: &GetSkillParams, _: &Context) -> Result<Vec<u8>, RpcError> {
     let Some(entry) = shelf.skills.get(&params.uri) else {
         return Err(unknown("skill", &params.uri));
     };
@@ -69,7 +69,7 @@ fn get(shelf: &Shelf, params: GetSkillParams, _: &Context) -> Result<Vec<u8>, Rp
 
 fn read_directory(
     shelf: &Shelf,
-    params: ReadDirectoryParams,
+    params: &ReadDirectoryParams,
     cx: &Context,
 ) -> Result<Vec<u8>, RpcError> {
     let uri = params.uri.strip_suffix('/').unwrap_or(&params.uri);

@@ -6,6 +6,7 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use turnbuckle_ledger::req;
 use turnbuckle_server::{
     CacheHint, Context, Extension, ExtensionMethod, Form, RequestError, Server, Tool, ToolError,
 };
@@ -89,6 +90,11 @@ async fn methods_are_answered_in_every_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn an_extension_is_declared_where_a_revision_has_a_place_for_it() {
+    req!(
+        "versioning.extension.empty-object",
+        "versioning.extension.off-by-default"
+    );
+    let server = || server().extension(Extension::new("com.example/plain"));
     for revision in EVERY {
         let mut peer = Peer::new(server());
         let answer = if revision == "2026-07-28" {
@@ -101,7 +107,8 @@ async fn an_extension_is_declared_where_a_revision_has_a_place_for_it() {
         let declared = &answer["result"]["capabilities"]["extensions"];
 
         if revision >= "2025-11-25" {
-            assert_eq!(declared, &json!({ BELLS: { "loud": true } }), "{revision}");
+            let expected = json!({ BELLS: { "loud": true }, "com.example/plain": {} });
+            assert_eq!(declared, &expected, "{revision}");
         } else {
             assert_eq!(declared, &Value::Null, "{revision}");
         }
@@ -257,6 +264,7 @@ async fn what_a_result_says_itself_is_not_said_twice() {
 
 #[test]
 fn no_method_of_the_protocol_can_be_replaced() {
+    req!("versioning.extension.id-format");
     let add = |name: &'static str| {
         catch_unwind(|| ExtensionMethod::new(name, async || Ok::<_, RequestError>(()))).is_ok()
     };
@@ -282,6 +290,10 @@ fn no_method_of_the_protocol_can_be_replaced() {
         "com.example/",
         "a/b/c",
         "com example/x",
+        "com..a/x",
+        "9a/x",
+        "a/-x",
+        "com.a-/x",
     ] {
         assert!(catch_unwind(|| Extension::new(identifier)).is_err());
     }
