@@ -1,6 +1,6 @@
 //! The server that the official conformance suite is run against.
 //!
-//! `conformance-server --listen 127.0.0.1:8001` serves the tools, resources and prompts that the suite's scenarios
+//! `conformance-server --listen 127.0.0.1:8001` serves the tools, resources, prompts and skills that the suite's scenarios
 //! look for, to clients of every revision at one URL. It uses nothing but the public API, with all checks on, and the
 //! names and texts that the suite's own servers use. `judge.py` runs the suite and says how it went.
 
@@ -8,6 +8,7 @@ mod input;
 mod prompts;
 mod resources;
 mod samples;
+mod skills;
 mod tasks;
 mod tools;
 
@@ -36,7 +37,8 @@ fn server() -> Server {
     let server = input::offer(server);
     let server = tasks::offer(server);
     let server = resources::offer(server);
-    prompts::offer(server)
+    let server = prompts::offer(server);
+    skills::offer(server)
 }
 
 /// What the command line says.

@@ -9,7 +9,8 @@ use turnbuckle_protocol::{Principal, RpcError, types::TaskSupport};
 
 use crate::{
     CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
-    Variables, exchange::BoxFuture, input::Keys, lifecycle::Rules, visibility::Visibility,
+    Variables, context::Call, exchange::BoxFuture, input::Keys, lifecycle::Rules, source::Source,
+    visibility::Visibility,
 };
 use listing::{Listing, Views};
 
@@ -20,17 +21,19 @@ pub(crate) struct Catalog {
     pub(crate) prompts: Table<Prompt>,
     pub(crate) resources: Table<Resource>,
     pub(crate) templates: Table<ResourceTemplate>,
+    pub(crate) sources: Vec<Arc<dyn Source>>,
 }
 
 /// A resource that was asked for, at its own address or described by a template.
 pub(crate) enum Found {
     Resource(Arc<Resource>),
     Match(Arc<ResourceTemplate>, Variables),
+    Kept(Arc<dyn Source>),
 }
 
 impl Catalog {
     pub(crate) fn has_resources(&self) -> bool {
-        self.resources.is_offered() || self.templates.is_offered()
+        self.resources.is_offered() || self.templates.is_offered() || !self.sources.is_empty()
     }
 
     /// Says whether any tool can be called as a task.
@@ -38,6 +41,21 @@ impl Catalog {
         self.tools
             .iter()
             .any(|tool| tool.task != TaskSupport::Forbidden)
+    }
+
+    /// What `resources/list` shows, with what the sources keep.
+    pub(crate) fn all_resources(&self) -> Table<Resource> {
+        let mut all = self.resources.clone();
+        for resource in self
+            .sources
+            .iter()
+            .flat_map(|source| source.listed().to_vec())
+        {
+            if !all.has(resource.key()) {
+                all.put(resource);
+            }
+        }
+        all
     }
 
     pub(crate) fn completes(&self) -> bool {
@@ -54,6 +72,9 @@ impl Catalog {
     pub(crate) fn find_resource(&self, uri: &str, principal: Option<&Principal>) -> Option<Found> {
         if let Some(resource) = self.resources.get(uri, principal) {
             return Some(Found::Resource(resource.clone()));
+        }
+        if let Some(source) = self.sources.iter().find(|source| source.owns(uri)) {
+            return Some(Found::Kept(source.clone()));
         }
         let matching = self
             .templates
@@ -79,10 +100,19 @@ impl Catalog {
 }
 
 impl Found {
+    /// Says whether it is there, as far as that can be said without reading it.
+    pub(crate) fn is_there(&self, uri: &str) -> bool {
+        match self {
+            Self::Resource(_) | Self::Match(..) => true,
+            Self::Kept(source) => source.has(uri),
+        }
+    }
+
     pub(crate) fn cache(&self) -> CacheHint {
         let (hint, visibility) = match self {
             Self::Resource(resource) => (resource.cache, &resource.visibility),
             Self::Match(template, _) => (template.cache, &template.visibility),
+            Self::Kept(source) => return source.cache(),
         };
         // What not everyone may see, nobody may keep for others.
         if visibility.is_open() {
@@ -96,6 +126,7 @@ impl Found {
         match self {
             Self::Resource(resource) => resource.definition.mime_type.clone(),
             Self::Match(template, _) => template.definition.mime_type.clone(),
+            Self::Kept(_) => None,
         }
     }
 
@@ -107,6 +138,7 @@ impl Found {
         match self {
             Self::Resource(resource) => Ok((resource.read)(uri, cx)),
             Self::Match(template, variables) => (template.read)(variables, uri, cx),
+            Self::Kept(source) => Ok(source.read(uri, cx)),
         }
     }
 }
@@ -117,8 +149,10 @@ pub(crate) trait Listed {
     const MEMBER: &'static str;
     /// The name or URI.
     fn key(&self) -> &str;
-    /// Who may see it.
-    fn visibility(&self) -> &Visibility;
+    /// Who may see it: everyone, unless it says otherwise.
+    fn visibility(&self) -> &Visibility {
+        &Visibility::OPEN
+    }
     /// Writes the item as the peer's revision reads it.
     fn write(&self, rules: &Rules, out: &mut Vec<u8>);
 }
@@ -134,11 +168,24 @@ pub(crate) struct Table<T> {
 
 /// Which part of a list is asked for, and by whom.
 pub(crate) struct Page<'a> {
-    pub(crate) rules: &'a Rules,
-    pub(crate) principal: Option<&'a Principal>,
-    pub(crate) cursor: Option<&'a str>,
-    pub(crate) size: Option<usize>,
-    pub(crate) keys: &'a Keys,
+    rules: &'a Rules,
+    principal: Option<&'a Principal>,
+    cursor: Option<&'a str>,
+    size: Option<usize>,
+    keys: &'a Keys,
+}
+
+impl<'a> Page<'a> {
+    /// The part that begins at a cursor, for whoever makes a call.
+    pub(crate) fn of(call: &'a Call, cursor: Option<&'a str>) -> Self {
+        Self {
+            rules: call.caller.rules,
+            principal: call.caller.principal.as_deref(),
+            cursor,
+            size: call.server.page_length(),
+            keys: call.server.keys(),
+        }
+    }
 }
 
 impl<T: Listed> Table<T> {
@@ -207,12 +254,17 @@ impl<T: Listed> Table<T> {
 
     /// One page of the list as the peer's revision reads it, without the closing brace.
     pub(crate) fn page(&self, asked: &Page<'_>) -> Result<Bytes, RpcError> {
+        self.page_of(T::MEMBER, asked)
+    }
+
+    /// One page of one of several lists of this kind; a cursor of one is good for no other.
+    pub(crate) fn page_of(&self, list: &str, asked: &Page<'_>) -> Result<Bytes, RpcError> {
         let Page { rules, size, .. } = *asked;
         let first = match asked.cursor {
-            Some(cursor) => self.place_after(cursor, asked.keys)?,
+            Some(cursor) => self.place_after(list, cursor, asked.keys)?,
             None => 0,
         };
-        let cursor = |last: &T| self.cursor(last, asked.keys);
+        let cursor = |last: &T| self.cursor(list, last, asked.keys);
         let Some(views) = &self.views else {
             return Ok(self.all.page(rules, first, size, cursor));
         };
@@ -225,19 +277,17 @@ impl<T: Listed> Table<T> {
 
     /// A cursor names the last item sent, so that the next page fits even if the list has changed meanwhile, and to
     /// every caller: it counts places among all items, seen or not.
-    fn cursor(&self, last: &T, keys: &Keys) -> String {
+    fn cursor(&self, list: &str, last: &T, keys: &Keys) -> String {
         let position = (self.places[last.key()] + 1, last.key());
         keys.seal(
             &serde_json::to_vec(&position).unwrap_or_default(),
-            T::MEMBER.as_bytes(),
+            list.as_bytes(),
         )
     }
 
-    fn place_after(&self, cursor: &str, keys: &Keys) -> Result<usize, RpcError> {
+    fn place_after(&self, list: &str, cursor: &str, keys: &Keys) -> Result<usize, RpcError> {
         let invalid = || RpcError::invalid_params("the cursor is not one that this list gave out");
-        let position = keys
-            .open(cursor, T::MEMBER.as_bytes())
-            .map_err(|_| invalid())?;
+        let position = keys.open(cursor, list.as_bytes()).map_err(|_| invalid())?;
         let (next, key): (usize, String) =
             serde_json::from_slice(&position).map_err(|_| invalid())?;
         Ok(self

@@ -18,6 +18,7 @@ use crate::{
     completion::Completing,
     context::{Call, Context},
     exchange::{BoxFuture, Exchange, Outcome, Run},
+    extension::{Added, Response},
     incident,
     input::{self, Rounds, Subject},
     lifecycle::{
@@ -47,6 +48,7 @@ pub(crate) fn begin(
         "tools/call" => task.call_tool(),
         "tools/list" => task.list(|server| Some(&server.tools).filter(|tools| tools.is_offered())),
         "resources/read" => task.read_resource(),
+        "resources/list" if server.has_sources() => task.list_with_sources(),
         "resources/list" => {
             task.list(|server| Some(&server.resources).filter(|_| server.has_resources()))
         }
@@ -63,10 +65,13 @@ pub(crate) fn begin(
         "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" | "tasks/list" => {
             task.tasks()
         }
-        method => {
-            let error = RpcError::method_not_found(method);
-            task.plain(|_| Err(error))
-        }
+        method => match server.extension_method(method, task.caller.rules) {
+            Some(added) => task.respond(added.clone()),
+            None => {
+                let error = RpcError::method_not_found(method);
+                task.plain(|_| Err(error))
+            }
+        },
     }
 }
 
@@ -107,13 +112,7 @@ impl Task<'_, '_> {
         let params = self.request.params.parse::<PaginatedParams>();
         self.plain(|call| {
             let server = &call.server;
-            let page = table.page(&Page {
-                rules: call.caller.rules,
-                principal: call.caller.principal.as_deref(),
-                cursor: params?.cursor.as_deref(),
-                size: server.page_length(),
-                keys: server.keys(),
-            })?;
+            let page = table.page(&Page::of(call, params?.cursor.as_deref()))?;
             let cache = server.list_cache();
             let cache = if table.is_open() {
                 cache
@@ -122,6 +121,68 @@ impl Task<'_, '_> {
             };
             Ok(Reply::new(call).written(&page, Some(cache)))
         })
+    }
+
+    /// Lists resources of which some are kept where they come and go by themselves.
+    fn list_with_sources(self) -> Exchange {
+        let params = self.request.params.parse::<PaginatedParams>();
+        let call = Arc::new(Call::new(
+            self.request.id.clone(),
+            self.server.clone(),
+            self.caller,
+            None,
+        ));
+        let listed = call.clone();
+        let run: BoxFuture<Outcome> = Box::pin(async move {
+            let (cursor, server) = (params?.cursor, &listed.server);
+            let sources = server.catalog().sources.clone();
+            for source in sources {
+                source.freshen(server.clone()).await;
+            }
+            let all = server.catalog().all_resources();
+            let page = all.page(&Page::of(&listed, cursor.as_deref()))?;
+            let hint = server.list_cache();
+            let hint = if all.is_open() { hint } else { hint.for_one() };
+            Ok(Reply::new(&listed).written(&page, Some(hint)))
+        });
+        Exchange::new(call, Run::Handler(run))
+    }
+
+    /// Runs the handler of a method that an extension adds.
+    fn respond(self, added: Arc<Added>) -> Exchange {
+        let method = self.request.method.clone().into_owned();
+        let arguments = own_params(&self.request.params);
+        // What the error is about, where it says so: the thing that was asked for by name, else the method.
+        let named = added
+            .name_member()
+            .map(|member| self.request.params.string(member));
+        let about = match named {
+            Some(Ok(Some(name))) => name.into_owned(),
+            _ => method.clone(),
+        };
+        let subject = |_: &Params<'_>| Subject {
+            method: "an extension",
+            name: method,
+            arguments: arguments.clone(),
+            fingerprint: [0; 16],
+        };
+        self.run(
+            subject,
+            &arguments.clone(),
+            move |arguments, cx| match (added.method.respond)(arguments, cx.clone()) {
+                Ok(run) => Run::Handler(Box::pin(async move {
+                    let response = run
+                        .await
+                        .map_err(|error| error.into_rpc_error(cx.call.caller.rules, &about))?;
+                    let reply = Reply::new(&cx.call);
+                    Ok(match response {
+                        Response::Object(object) => reply.open(object, added.method.cache),
+                        Response::Written(page, cache) => reply.written(&page, Some(cache)),
+                    })
+                })),
+                Err(error) => Run::Ready(Err(error)),
+            },
+        )
     }
 
     /// Runs a handler that may ask the client, now or in a later round.
@@ -505,6 +566,23 @@ fn required<'a>(params: &Params<'a>, member: &str) -> Result<std::borrow::Cow<'a
     params
         .string(member)?
         .ok_or_else(|| RpcError::invalid_params(format!("`{member}` is missing")))
+}
+
+/// The parameters as an object without what the protocol adds to those of any method.
+fn own_params(params: &Params<'_>) -> String {
+    const ADDED: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+    let mut own = String::from("{");
+    let members = params.object().map(Object::members).into_iter().flatten();
+    for (name, value) in members.filter(|(name, _)| !ADDED.contains(&&**name)) {
+        if own.len() > 1 {
+            own.push(',');
+        }
+        own.push_str(&serde_json::Value::from(&*name).to_string());
+        own.push(':');
+        own.push_str(value);
+    }
+    own.push('}');
+    own
 }
 
 /// Compares the parameters that a tool mirrors into headers with the headers.

@@ -10,6 +10,7 @@ mod completion;
 mod context;
 mod dispatch;
 mod exchange;
+mod extension;
 mod handle;
 pub mod http;
 mod incident;
@@ -24,6 +25,9 @@ mod resources;
 mod schema;
 mod server;
 mod shape;
+#[cfg(feature = "skills")]
+mod skills;
+mod source;
 pub mod stdio;
 mod subscriptions;
 mod tasks;
@@ -40,6 +44,7 @@ use unvalidated as validate;
 
 pub use completion::{Completing, IntoCompleter};
 pub use context::Context;
+pub use extension::{Extension, ExtensionMethod, MethodHandler};
 pub use handle::{Handle, HandleError, Held};
 pub use input::{AskError, Elicitation, Elicited, Form, Sampling};
 pub use prompts::{Messages, Prompt, PromptHandler};
@@ -47,5 +52,7 @@ pub use reply::CacheHint;
 pub use request_error::RequestError;
 pub use resources::{Contents, ReadHandler, Resource, ResourceTemplate, Variables};
 pub use server::{MountError, Server};
+#[cfg(feature = "skills")]
+pub use skills::{Skill, SkillError, Skills};
 pub use tools::{BlockingHandler, IntoOutput, Output, Tool, ToolError, ToolHandler};
 pub use turnbuckle_protocol::types::TaskSupport;

@@ -106,6 +106,11 @@ impl Rules {
             .unwrap_or(0)
     }
 
+    /// Says whether requests belong to sessions, which began with a handshake.
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.revision != Revision::MODERN
+    }
+
     /// The HTTP status of a JSON-RPC error.
     pub(crate) fn status(&self, error: i64) -> u16 {
         match error {

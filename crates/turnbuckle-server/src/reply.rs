@@ -2,7 +2,12 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use turnbuckle_protocol::{Meta, RequestId, revision::Versioned, types::CacheScope};
+use serde_json::Value;
+use turnbuckle_protocol::{
+    Meta, RequestId,
+    revision::Versioned,
+    types::{CacheScope, JsonObject},
+};
 
 use crate::{Server, context::Call, lifecycle::Rules};
 
@@ -41,6 +46,15 @@ impl CacheHint {
         Self {
             scope: CacheScope::Private,
             ..self
+        }
+    }
+}
+
+impl CacheHint {
+    fn scope_name(self) -> &'static str {
+        match self.scope {
+            CacheScope::Public => "public",
+            CacheScope::Private => "private",
         }
     }
 }
@@ -112,6 +126,31 @@ impl Reply {
         self.finish(cache, true)
     }
 
+    /// A payload of an extension, which may say some of what is added itself.
+    pub(crate) fn open(mut self, mut object: JsonObject, cache: Option<CacheHint>) -> Vec<u8> {
+        if self.rules.stamps {
+            let mut add = |name: &str, value: Value| {
+                object.entry(name).or_insert(value);
+            };
+            add("resultType", "complete".into());
+            if let Some(hint) = cache {
+                add("ttlMs", hint.ttl_ms.into());
+                add("cacheScope", hint.scope_name().into());
+            }
+            let identity = serde_json::from_slice(self.server.identity()).unwrap_or_default();
+            match object.get_mut("_meta") {
+                Some(Value::Object(meta)) => meta.extend::<JsonObject>(identity),
+                _ => {
+                    object.insert("_meta".to_owned(), Value::Object(identity));
+                }
+            }
+        }
+        self.out
+            .extend_from_slice(Value::Object(object).to_string().as_bytes());
+        self.out.push(b'}');
+        self.out
+    }
+
     /// A result that says nothing.
     pub(crate) fn empty(self) -> Vec<u8> {
         self.written(b"{", None)
@@ -175,10 +214,7 @@ impl Reply {
     }
 
     fn cache(&mut self, hint: CacheHint) {
-        let scope = match hint.scope {
-            CacheScope::Public => "public",
-            CacheScope::Private => "private",
-        };
+        let scope = hint.scope_name();
         let member = format!(r#","ttlMs":{},"cacheScope":"{scope}""#, hint.ttl_ms);
         self.out.extend_from_slice(member.as_bytes());
     }

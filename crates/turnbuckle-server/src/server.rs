@@ -14,10 +14,11 @@ use turnbuckle_protocol::types::{
 use turnbuckle_store::{Change, Store};
 
 use crate::{
-    CacheHint, Prompt, Resource, ResourceTemplate, Tool,
+    CacheHint, Extension, Prompt, Resource, ResourceTemplate, Tool,
     catalog::Catalog,
+    extension::{Added, Extensions},
     input::Keys,
-    lifecycle::live::Patience,
+    lifecycle::{Rules, live::Patience},
     tasks::{Registry, TaskSettings},
 };
 pub use mount::MountError;
@@ -64,6 +65,7 @@ struct Settings {
     lenient: bool,
     validate_output: bool,
     tasks: TaskSettings,
+    extensions: Arc<Extensions>,
 }
 
 impl Server {
@@ -82,6 +84,7 @@ impl Server {
             lenient: false,
             validate_output: false,
             tasks: TaskSettings::default(),
+            extensions: Arc::default(),
         };
         let store = Store::memory();
         Self {
@@ -120,7 +123,13 @@ impl Server {
         self.register(|catalog| catalog.prompts.put(prompt))
     }
 
-    fn register(mut self, change: impl FnOnce(&mut Catalog)) -> Self {
+    /// Offers an extension of the protocol. One with the same identifier is replaced.
+    #[must_use]
+    pub fn extension(self, extension: Extension) -> Self {
+        self.set(|settings| Arc::make_mut(&mut settings.extensions).put(extension))
+    }
+
+    pub(crate) fn register(mut self, change: impl FnOnce(&mut Catalog)) -> Self {
         self.shared_mut().offer.change(change);
         self
     }
@@ -395,6 +404,23 @@ impl Server {
         &self.shared.running_tasks
     }
 
+    /// Finds a method that an extension adds for peers of these rules.
+    pub(crate) fn extension_method(&self, name: &str, rules: &Rules) -> Option<&Arc<Added>> {
+        self.shared.settings.extensions.method(name, rules)
+    }
+
+    /// Says whether resources are kept elsewhere than in the catalog.
+    pub(crate) fn has_sources(&self) -> bool {
+        !self.catalog().sources.is_empty()
+    }
+
+    /// Notes that someone is there who may want to hear of changes.
+    pub(crate) fn attend(&self) {
+        for source in &self.catalog().sources {
+            source.clone().attend(self);
+        }
+    }
+
     /// The `_meta` of every modern result, as bytes.
     pub(crate) fn identity(&self) -> &[u8] {
         self.shared.identity.get_or_init(|| {
@@ -404,8 +430,8 @@ impl Server {
         })
     }
 
-    /// What the server can do, derived from what is registered.
-    pub(crate) fn capabilities(&self) -> ServerCapabilities {
+    /// What the server can do for peers of these rules, derived from what is registered.
+    pub(crate) fn capabilities(&self, rules: &Rules) -> ServerCapabilities {
         let catalog = self.catalog();
         let mut capabilities = ServerCapabilities::new().logging(serde_json::Map::new());
         if catalog.tools.is_offered() {
@@ -428,6 +454,7 @@ impl Server {
         if catalog.completes() {
             capabilities.completions = Some(Default::default());
         }
+        capabilities.extensions = self.shared.settings.extensions.declared(rules);
         capabilities
     }
 }

@@ -22,6 +22,7 @@ const MOST_BYTES: usize = 128 * 1024;
 /// Tells one listener of the changes it asked for, until it leaves or the server shuts down.
 pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
     let mut wanted = supported(&call.server, params.notifications)?;
+    call.server.attend();
     // Before the acknowledgement: what changes after it must not be missed.
     let mut changes = call.server.store_ref().bus.subscribe();
     if let Some(ids) = wanted.task_ids.take() {

@@ -20,6 +20,9 @@ pub(crate) struct Visibility {
 type Predicate = dyn Fn(Option<&Principal>) -> bool + Send + Sync;
 
 impl Visibility {
+    /// For everyone.
+    pub(crate) const OPEN: Self = Self { predicate: None };
+
     /// Says whether everyone may see it.
     pub(crate) fn is_open(&self) -> bool {
         self.predicate.is_none()

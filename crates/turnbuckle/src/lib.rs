@@ -46,7 +46,8 @@
 //! - [`stdio`], [`http`], [`lines`]: the transports, each with one verb and a builder for its options. The feature `http2`
 //!   adds HTTP/2; nothing else changes.
 //! - [`Server`] and what it offers: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]. The feature `validation`
-//!   enforces what the schemas of tools say beyond their types.
+//!   enforces what the schemas of tools say beyond their types; `skills` adds `Server::skills` for folders of instructions.
+//! - [`Extension`]: methods that the protocol itself does not have.
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.

@@ -9,6 +9,7 @@ use super::{Revision, Versioned, lower, raise};
 use crate::{
     meta::Meta,
     types::{
+        skills,
         tasks::{self, legacy},
         *,
     },
@@ -100,6 +101,8 @@ only_meta!(
     ResourceUpdatedParams,
     SetLevelParams,
     SubscribeParams,
+    skills::GetSkillParams,
+    skills::ReadDirectoryParams,
     tasks::CreateTaskResult,
     tasks::GetTaskParams,
     tasks::UpdateTaskParams,
@@ -140,6 +143,9 @@ versioned!(
     ServerCapabilities,
     Tool,
     UrlElicitationRequiredData,
+    skills::GetSkillResult,
+    skills::ListSkillsResult,
+    skills::ReadDirectoryResult,
     tasks::GetTaskResult,
 );
 
@@ -242,6 +248,28 @@ impl Walk for ListResourcesResult {
         differences.meta(&mut self.meta);
         differences.caching(&mut self.ttl_ms, &mut self.cache_scope);
         walk_all(&mut self.resources, differences);
+    }
+}
+
+impl Walk for skills::ReadDirectoryResult {
+    fn walk(&mut self, differences: &impl Differences) {
+        differences.meta(&mut self.meta);
+        differences.caching(&mut self.ttl_ms, &mut self.cache_scope);
+        walk_all(&mut self.resources, differences);
+    }
+}
+
+impl Walk for skills::ListSkillsResult {
+    fn walk(&mut self, differences: &impl Differences) {
+        differences.meta(&mut self.meta);
+        differences.caching(&mut self.ttl_ms, &mut self.cache_scope);
+    }
+}
+
+impl Walk for skills::GetSkillResult {
+    fn walk(&mut self, differences: &impl Differences) {
+        differences.meta(&mut self.meta);
+        differences.caching(&mut self.ttl_ms, &mut self.cache_scope);
     }
 }
 

@@ -15,4 +15,5 @@ mod recorded;
 mod revision;
 mod samples;
 mod schema;
+mod skills;
 mod wire_properties;

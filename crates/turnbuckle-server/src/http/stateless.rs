@@ -41,10 +41,11 @@ pub(super) fn begin(
     meta: RequestMeta<'_>,
 ) -> Result<Exchange, Response<Body>> {
     let mirror: Option<&dyn Mirror> = Some(&*head.headers);
-    let caller = stateless::admit(request, meta, mirror, head.arrival()).map_err(|refused| {
-        let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::BAD_REQUEST);
-        refusal::error(status, Some(&request.id), &refused.error)
-    })?;
+    let caller =
+        stateless::admit(server, request, meta, mirror, head.arrival()).map_err(|refused| {
+            let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::BAD_REQUEST);
+            refusal::error(status, Some(&request.id), &refused.error)
+        })?;
     Ok(dispatch::begin(server, request, caller, mirror))
 }
 

@@ -46,13 +46,14 @@ pub(crate) fn initialize(
     };
     let principal = arrival.principal.as_deref().cloned();
     let record = SessionRecord::new(principal, revision, Arc::new(client));
-    let mut capabilities = server.capabilities();
+    let mut capabilities = server.capabilities(rules(&record));
     if server.catalog().offers_tasks() {
         let listed = arrival.principal.is_some() || !arrival.is_forgotten;
         capabilities.tasks = Some(tasks_capability(listed));
     }
     let caller = caller(&record, None, Arc::default(), arrival);
     let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+    server.attend();
     let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
     result.instructions = server.instructions_text().map(str::to_owned);
     let outcome = Ok(Reply::new(&call).object(&mut result, None));
@@ -152,7 +153,11 @@ pub(crate) fn begin(
         };
         return Begun::Exchange(crate::dispatch::begin(server, &renamed, caller, None));
     }
-    if !is_known(&request.method, record.revision) {
+    if !is_known(&request.method, record.revision)
+        && server
+            .extension_method(&request.method, caller.rules)
+            .is_none()
+    {
         let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
         let error = RpcError::method_not_found(&request.method);
         return Begun::Exchange(Exchange::new(call, Run::Ready(Err(error))));
@@ -192,8 +197,8 @@ fn own(
             let uri = request.params.parse::<SubscribeParams>()?.uri;
             let principal = caller.principal.as_deref();
             match server.catalog().find_resource(&uri, principal) {
-                Some(_) => Ok(Some(SessionChange::Subscribe(uri))),
-                None => Err(request_error::not_found(caller.rules, &uri)),
+                Some(found) if found.is_there(&uri) => Ok(Some(SessionChange::Subscribe(uri))),
+                _ => Err(request_error::not_found(caller.rules, &uri)),
             }
         }),
         "resources/unsubscribe" => resources().and_then(|()| {

@@ -11,7 +11,7 @@ use turnbuckle_protocol::{
 };
 
 use super::{Arrival, Caller, Rules, connected::Description};
-use crate::{context::Call, reply::Reply};
+use crate::{Server, context::Call, reply::Reply};
 
 /// What HTTP headers repeat of a request, for intermediaries to read.
 pub(crate) trait Mirror {
@@ -34,6 +34,7 @@ impl Refusal {
 
 /// Checks a request in the order that decisions row 11 fixes, and returns who sent it.
 pub(crate) fn admit(
+    server: &Server,
     request: &Request<'_>,
     meta: RequestMeta<'_>,
     mirror: Option<&dyn Mirror>,
@@ -52,12 +53,19 @@ pub(crate) fn admit(
     if version != Revision::MODERN.as_str() {
         return Err(Refusal::bad_request(unsupported(version)));
     }
-    let method = Method::named(&request.method);
+    let rules = Rules::of(Revision::MODERN);
+    let (is_known, name_member) = match Method::named(&request.method) {
+        Some(method) => (is_request_to_server(method), method.name_member),
+        None => match server.extension_method(&request.method, rules) {
+            Some(added) => (true, added.name_member()),
+            None => (false, None),
+        },
+    };
     if let Some(mirror) = mirror {
         same_method(mirror, request).map_err(Refusal::bad_request)?;
-        same_name(mirror, request, method).map_err(Refusal::bad_request)?;
+        same_name(mirror, request, name_member).map_err(Refusal::bad_request)?;
     }
-    if !method.is_some_and(is_request_to_server) {
+    if !is_known {
         return Err(Refusal {
             error: RpcError::method_not_found(&request.method),
             status: 404,
@@ -79,7 +87,7 @@ pub(crate) fn admit(
     };
     let client = client.map_err(Refusal::bad_request)?;
     Ok(Caller {
-        rules: Rules::of(Revision::MODERN),
+        rules,
         client,
         principal: arrival.principal,
         headers: arrival.headers,
@@ -152,9 +160,9 @@ fn same_method(mirror: &dyn Mirror, request: &Request<'_>) -> Result<(), RpcErro
 fn same_name(
     mirror: &dyn Mirror,
     request: &Request<'_>,
-    method: Option<&Method>,
+    name_member: Option<&str>,
 ) -> Result<(), RpcError> {
-    let Some(member) = method.and_then(|method| method.name_member) else {
+    let Some(member) = name_member else {
         return Ok(());
     };
     // A missing or ill-typed member is judged with the other parameters.
@@ -186,8 +194,9 @@ fn is_request_to_server(method: &Method) -> bool {
 /// Answers `server/discover`.
 pub(crate) fn discover(call: &Call) -> Vec<u8> {
     let server = &call.server;
-    let mut result =
-        DiscoverResult::new(Revision::ALL.map(Revision::as_str), server.capabilities());
+    server.attend();
+    let capabilities = server.capabilities(call.caller.rules);
+    let mut result = DiscoverResult::new(Revision::ALL.map(Revision::as_str), capabilities);
     result.instructions = server.instructions_text().map(str::to_owned);
     Reply::new(call).object(&mut result, Some(server.list_cache()))
 }

@@ -197,8 +197,8 @@ impl Connection {
         meta: RequestMeta<'_>,
         arrival: Arrival,
     ) -> Result<Exchange, RpcError> {
-        let caller =
-            stateless::admit(request, meta, None, arrival).map_err(|refusal| refusal.error)?;
+        let caller = stateless::admit(&self.server, request, meta, None, arrival)
+            .map_err(|refusal| refusal.error)?;
         Ok(dispatch::begin(&self.server, request, caller, None))
     }
 

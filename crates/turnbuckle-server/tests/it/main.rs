@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod every_way;
+mod extensions;
 mod handles;
 mod http_batches;
 mod http_bodies;
@@ -34,6 +35,14 @@ mod lines_rounds;
 mod lines_running;
 mod mounting;
 mod older_peers;
+#[cfg(feature = "skills")]
+mod skills_changing;
+#[cfg(feature = "skills")]
+mod skills_hostile;
+#[cfg(feature = "skills")]
+mod skills_place;
+#[cfg(feature = "skills")]
+mod skills_served;
 mod small_print;
 mod speaker;
 mod spec_asking;

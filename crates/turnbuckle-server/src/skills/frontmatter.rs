@@ -1,0 +1,144 @@
+//! The head of a `SKILL.md`.
+
+use serde_json::{Map, Value};
+
+use super::{error::SkillError, yaml};
+
+/// Bytes that a head may have.
+const LONGEST: usize = 64 * 1024;
+/// Keys of `metadata` that begin with this are for extensions of the protocol to define.
+const RESERVED: &str = "io.modelcontextprotocol/";
+
+/// What the head of a `SKILL.md` says, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Frontmatter {
+    pub(super) all: Map<String, Value>,
+    pub(super) name: String,
+    pub(super) description: String,
+}
+
+impl Frontmatter {
+    /// Reads the head of a file.
+    pub(super) fn of(markdown: &str) -> Result<Self, SkillError> {
+        let head = head(markdown).ok_or(SkillError::NoHead)?;
+        if head.len() > LONGEST {
+            let error = format!("it has more than {LONGEST} bytes");
+            return Err(SkillError::Head(error));
+        }
+        match yaml::read(head).map_err(SkillError::Head)? {
+            Value::Object(all) => Self::check(all),
+            _ => Err(SkillError::Head("it is no mapping".to_owned())),
+        }
+    }
+
+    fn check(all: Map<String, Value>) -> Result<Self, SkillError> {
+        let text = |key: &str| all.get(key).and_then(Value::as_str).map(str::to_owned);
+        let name = text("name").filter(|name| is_name(name));
+        let name = name.ok_or(SkillError::Name)?;
+        let description = text("description").filter(|text| !text.trim().is_empty());
+        let description = description.ok_or(SkillError::Description)?;
+        let metadata = all.get("metadata").and_then(Value::as_object);
+        let mut keys = metadata.into_iter().flat_map(Map::keys);
+        if let Some(key) = keys.find(|key| key.starts_with(RESERVED)) {
+            return Err(SkillError::Reserved(key.clone()));
+        }
+        Ok(Self {
+            all,
+            name,
+            description,
+        })
+    }
+}
+
+/// Says whether a skill can have this name.
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--")
+}
+
+/// What stands between the first line, which is `---`, and the next such line.
+fn head(markdown: &str) -> Option<&str> {
+    let markdown = markdown.strip_prefix('\u{feff}').unwrap_or(markdown);
+    let rest = markdown
+        .strip_prefix("---\n")
+        .or_else(|| markdown.strip_prefix("---\r\n"))?;
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        let is_end = line.strip_prefix("---").is_some_and(|end| {
+            end.trim_end_matches(['\r', '\n'])
+                .trim_matches([' ', '\t'])
+                .is_empty()
+        });
+        if is_end {
+            return Some(&rest[..at]);
+        }
+        at += line.len();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_as_it_stands() {
+        let markdown = "---\r\nname: tea\r\ndescription: Brews tea\r\nmetadata:\r\n  cups: 2\r\n--- \r\n# Tea\n---\n";
+
+        let head = Frontmatter::of(markdown).unwrap();
+
+        assert_eq!(head.name, "tea");
+        assert_eq!(head.description, "Brews tea");
+        assert_eq!(
+            Value::Object(head.all),
+            json!({ "name": "tea", "description": "Brews tea", "metadata": { "cups": 2 } })
+        );
+        let end = "\u{feff}---\nname: tea\ndescription: x\n---";
+        assert!(Frontmatter::of(end).is_ok());
+    }
+
+    #[test]
+    fn broken_heads_say_what_is_wrong() {
+        let head = |yaml: &str| Frontmatter::of(&format!("---\n{yaml}\n---\n")).unwrap_err();
+        for markdown in [
+            "",
+            "# Tea",
+            "---\nname: tea\n",
+            " ---\nname: tea\n---\n",
+            "----\n---\n",
+        ] {
+            assert_eq!(
+                Frontmatter::of(markdown),
+                Err(SkillError::NoHead),
+                "{markdown:?}"
+            );
+        }
+        assert!(matches!(head("a: ["), SkillError::Head(_)));
+        assert!(matches!(head("- a"), SkillError::Head(_)));
+        assert!(matches!(
+            head(&format!("a: {}", "x".repeat(70_000))),
+            SkillError::Head(_)
+        ));
+        assert_eq!(head("name: tea"), SkillError::Description);
+        assert_eq!(head("name: tea\ndescription: ' '"), SkillError::Description);
+        assert_eq!(head("name: tea\ndescription: 7"), SkillError::Description);
+        assert_eq!(
+            head("name: tea\ndescription: x\nmetadata: {io.modelcontextprotocol/a: 1}"),
+            SkillError::Reserved("io.modelcontextprotocol/a".to_owned())
+        );
+        let long = "a".repeat(65);
+        for name in [
+            "", "Tea", "tea pot", "-tea", "tea-", "a--b", "tée", "a_b", "../a", &long, "7.5",
+        ] {
+            let error = head(&format!("name: {name}\ndescription: x"));
+            assert_eq!(error, SkillError::Name, "{name}");
+        }
+    }
+}
