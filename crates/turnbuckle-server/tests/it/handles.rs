@@ -5,6 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Context, Handle, HandleError, Held, Prompt, RequestError, Server, Tool, ToolError, lines::Lines,
@@ -245,6 +246,7 @@ async fn another_instance_opens_it_with_the_same_keys_and_the_same_store() {
 
 #[tokio::test(start_paused = true)]
 async fn whatever_is_wrong_with_a_handle_the_model_reads_the_same() {
+    req!("tools.state.handle");
     let store = Store::memory();
     let server = server().store(store.clone());
     for tool in ["seal", "keep"] {

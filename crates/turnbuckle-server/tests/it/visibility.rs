@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
+use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     CacheHint, Context, Prompt, RequestError, Resource, ResourceTemplate, Server, Tool, ToolError,
@@ -159,6 +160,11 @@ fn error(answer: &Value) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn lists_leave_out_what_the_caller_may_not_see_in_both_eras() {
+    req!(
+        "tools.list.by-authorization",
+        "resources.list.by-authorization",
+        "prompts.list.by-authorization"
+    );
     let open = [
         vec!["open"],
         vec!["open"],
@@ -188,6 +194,7 @@ async fn lists_leave_out_what_the_caller_may_not_see_in_both_eras() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_hidden_is_answered_as_what_is_not_there() {
+    req!("caching.scope.access-control", "caching.scope.not-security");
     let mut guest = peer(Some(guest()));
     guest.shake_hands("2025-11-25", json!({})).await;
 
