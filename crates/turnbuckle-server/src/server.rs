@@ -314,6 +314,13 @@ impl Server {
         self.publish(Change::ResourcesChanged);
     }
 
+    /// Tells the client that was asked for a visit to a URL that the visit is over, if its protocol has such a message.
+    ///
+    /// The id is the one of [`Elicitation::id`](crate::Elicitation::id). A client that has left is not told.
+    pub fn elicitation_complete(&self, id: impl Into<Arc<str>>) {
+        self.publish(Change::ElicitationCompleted { id: id.into() });
+    }
+
     /// The server's name.
     pub fn name(&self) -> &str {
         &self.shared.settings.info.name

@@ -21,6 +21,7 @@ use crate::{
     Server,
     context::Call,
     exchange::{Exchange, Run},
+    input,
     reply::Reply,
     request_error,
     subscriptions::{Notice, covers},
@@ -248,6 +249,10 @@ pub(crate) fn notice(record: &SessionRecord, live: &Live, change: &Change) -> Op
     let rules = rules(record);
     if !record.initialized || (rules.quiet_start && !live.was_answered()) {
         return None;
+    }
+    if let Change::ElicitationCompleted { id } = change {
+        let is_asked = rules.announces_visits && live.visits.end(id);
+        return is_asked.then(|| input::visit_ended(id));
     }
     let notice = Notice::of(change)?;
     match notice.uri {

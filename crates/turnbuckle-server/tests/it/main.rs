@@ -48,6 +48,7 @@ mod spec_sampling;
 mod spec_schema;
 mod spec_streams;
 mod spec_tools;
+mod spec_visits;
 mod stdio_process;
 #[cfg(feature = "validation")]
 mod tools_checked;
