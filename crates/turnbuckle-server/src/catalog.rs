@@ -51,7 +51,7 @@ impl Catalog {
         let matching = self
             .templates
             .iter()
-            .filter_map(|template| Some((template, template.template.matches(uri)?)));
+            .filter_map(|template| Some((template, template.matches(uri)?)));
         let best = matching.max_by_key(|(template, _)| template.template.specificity());
         best.map(|(template, variables)| Found::Match(template.clone(), variables))
     }

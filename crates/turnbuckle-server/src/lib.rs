@@ -9,6 +9,7 @@ mod completion;
 mod context;
 mod dispatch;
 mod exchange;
+mod extensions;
 pub mod http;
 mod incident;
 mod input;

@@ -12,8 +12,8 @@ use turnbuckle_protocol::types::{
 use turnbuckle_store::{Change, Store};
 
 use crate::{
-    CacheHint, Prompt, Resource, ResourceTemplate, Tool, catalog::Catalog, input::Keys,
-    lifecycle::live::Patience,
+    CacheHint, Prompt, Resource, ResourceTemplate, Tool, catalog::Catalog, extensions::Extensions,
+    input::Keys, lifecycle::live::Patience,
 };
 
 /// A server: what it offers, and how it behaves.
@@ -55,6 +55,7 @@ struct Settings {
     state_lifetime: Duration,
     lenient: bool,
     validate_output: bool,
+    extensions: Extensions,
 }
 
 impl Server {
@@ -72,6 +73,7 @@ impl Server {
             state_lifetime: Duration::from_secs(3600),
             lenient: false,
             validate_output: false,
+            extensions: Extensions::default(),
         };
         Self {
             shared: Arc::new(Shared {
@@ -283,6 +285,25 @@ impl Server {
         self.set(|settings| settings.validate_output = validate)
     }
 
+    /// Declares an extension of the protocol, with its settings; none is an empty object.
+    ///
+    /// ```
+    /// # use turnbuckle_server::Server;
+    /// let server = Server::new("maps", "1.0.0").extension("com.example/layers", Default::default());
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the identifier is not a prefix, a slash and a name, as in `com.example/layers`.
+    #[must_use]
+    pub fn extension(
+        self,
+        identifier: impl Into<String>,
+        settings: serde_json::Map<String, serde_json::Value>,
+    ) -> Self {
+        self.set(|kept| kept.extensions.declare(identifier.into(), settings))
+    }
+
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         let shared = self.shared_mut();
         change(&mut shared.settings);
@@ -403,6 +424,7 @@ impl Server {
         if catalog.completes() {
             capabilities.completions = Some(Default::default());
         }
+        capabilities.extensions = self.shared.settings.extensions.capability();
         capabilities
     }
 }
