@@ -14,6 +14,7 @@ mod http_gate;
 mod http_http2;
 mod http_modern;
 mod http_parameters;
+mod http_resumption;
 mod http_sessions;
 mod http_sse_doors;
 mod http_sse_ending;
