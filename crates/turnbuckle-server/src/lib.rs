@@ -26,6 +26,7 @@ mod shape;
 pub mod stdio;
 mod subscriptions;
 pub mod testing;
+mod together;
 mod tools;
 #[cfg(not(feature = "validation"))]
 mod unvalidated;

@@ -13,7 +13,7 @@ use turnbuckle_store::{Change, Store};
 
 use crate::{
     CacheHint, Prompt, Resource, ResourceTemplate, Tool, catalog::Catalog, extensions::Extensions,
-    input::Keys, lifecycle::live::Patience,
+    input::Keys, lifecycle::live::Patience, subscriptions::Listeners,
 };
 
 /// A server: what it offers, and how it behaves.
@@ -39,6 +39,7 @@ struct Shared {
     store: Store,
     keys: Arc<Keys>,
     identity: OnceLock<Vec<u8>>,
+    listeners: Arc<Listeners>,
 }
 
 /// Longer than anybody waits, and short enough to be added to any time.
@@ -82,6 +83,7 @@ impl Server {
                 store: Store::memory(),
                 keys: Arc::new(Keys::random()),
                 identity: OnceLock::new(),
+                listeners: Arc::default(),
             }),
         }
     }
@@ -363,6 +365,10 @@ impl Server {
         &self.shared.keys
     }
 
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.shared.listeners
+    }
+
     pub(crate) fn info(&self) -> &Implementation {
         &self.shared.settings.info
     }
@@ -437,6 +443,7 @@ impl Clone for Shared {
             store: self.store.clone(),
             keys: self.keys.clone(),
             identity: OnceLock::new(),
+            listeners: self.listeners.clone(),
         }
     }
 }

@@ -22,6 +22,12 @@ mod http_sse_messages;
 mod http_sse_peer;
 mod http_streams;
 mod input_edges;
+#[cfg(target_os = "linux")]
+mod limited;
+#[cfg(target_os = "linux")]
+mod limited_http;
+#[cfg(target_os = "linux")]
+mod limited_lines;
 mod lines_asking;
 mod lines_changes;
 mod lines_ending;
