@@ -105,7 +105,7 @@ pub(crate) async fn handshakes() {
 pub(crate) async fn large_handshakes() {
     let caller = Caller::new(server());
     let mut refused = 0;
-    for client in 0..100 {
+    for client in 0..75 {
         let mut hello = initialize("2025-11-25");
         let name = format!("{client} {}", "x".repeat(900 * 1024));
         hello["params"]["clientInfo"]["name"] = json!(name);
