@@ -50,6 +50,11 @@ impl<'a> Coverage<'a> {
             .map(|row| row.requirement)
     }
 
+    /// Returns every requirement that a peer can observe, and whether it is proven.
+    pub fn rows(&self) -> impl Iterator<Item = (&'a Requirement, bool)> {
+        self.rows.iter().map(|row| (row.requirement, row.covered))
+    }
+
     /// Returns claims that do not count because their test did not run or did not pass.
     pub fn failing(&self) -> &[(String, TestName)] {
         &self.failing

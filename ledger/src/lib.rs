@@ -7,11 +7,13 @@
 //! - [`claim`]: how a running test says which rows it proves.
 //! - [`report`]: which tests passed, read from nextest's report.
 //! - [`coverage`]: the figures made of all three.
+//! - [`gate`]: every duty of a server is proven, or listed in `spec/not-proven.csv` with its reason.
 //!
 //! Depends on nothing, so that every crate can afford it in its tests.
 
 pub mod claim;
 pub mod coverage;
+pub mod gate;
 pub mod report;
 pub mod table;
 

@@ -86,7 +86,7 @@ fn plain(field: Cow<'static, str>) -> &'static str {
 /// Splits one line of comma-separated values; a field in quotation marks may hold commas and doubled marks.
 ///
 /// No field of the table holds a line break, so a row is a line.
-fn fields(line: &str) -> Vec<Cow<'_, str>> {
+pub(crate) fn fields(line: &str) -> Vec<Cow<'_, str>> {
     let mut fields = Vec::new();
     let mut rest = line;
     loop {

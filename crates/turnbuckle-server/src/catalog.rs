@@ -80,7 +80,7 @@ impl Catalog {
             .templates
             .iter()
             .filter(|template| template.visibility.allows(principal))
-            .filter_map(|template| Some((template, template.template.matches(uri)?)));
+            .filter_map(|template| Some((template, template.matches(uri)?)));
         let best = matching.max_by_key(|(template, _)| template.template.specificity());
         best.map(|(template, variables)| Found::Match(template.clone(), variables))
     }

@@ -293,7 +293,7 @@ impl Call {
     }
 
     /// Says whether the handler only repeats what an earlier round has shown.
-    fn is_muted(&self) -> bool {
+    pub(crate) fn is_muted(&self) -> bool {
         self.rounds
             .as_ref()
             .is_some_and(|rounds| rounds.is_replaying())

@@ -6,13 +6,18 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use turnbuckle_protocol::method::Method;
+use turnbuckle_protocol::{
+    Meta,
+    meta::MetaKeyError,
+    method::Method,
+    types::{ClientCapabilities, JsonObject},
+};
 
 pub use handler::MethodHandler;
 
 pub(crate) use handler::Respond;
 
-use crate::{CacheHint, lifecycle::Rules};
+use crate::{AskError, CacheHint, Context, lifecycle::Rules};
 
 /// An extension of the protocol: what clients are told of it, and the methods it adds.
 ///
@@ -215,6 +220,21 @@ impl Extensions {
     }
 }
 
+impl Context {
+    /// Fails if the client does not support an extension: the protocol's own error, where it has one.
+    ///
+    /// To do without instead, ask [`client_capabilities`](Self::client_capabilities).
+    pub fn require_extension(&self, identifier: &str) -> Result<(), AskError> {
+        if self.client_capabilities().has_extension(identifier) {
+            return Ok(());
+        }
+        let needed = JsonObject::from_iter([(identifier.to_owned(), Value::Object(Map::new()))]);
+        Err(AskError::Undeclared {
+            needed: Box::new(ClientCapabilities::new().extensions(needed)),
+        })
+    }
+}
+
 impl Added {
     pub(crate) fn name_member(&self) -> Option<&str> {
         self.method.name_member.as_deref()
@@ -223,19 +243,15 @@ impl Added {
 
 /// Identifiers follow the rules of `_meta` keys, and always have a prefix.
 fn is_identifier(identifier: &str) -> bool {
-    let edged = |part: &str, inside: &[u8]| {
-        part.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && part.ends_with(|last: char| last.is_ascii_alphanumeric())
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || inside.contains(&byte))
-    };
-    let label = |part: &str| {
-        edged(part, b"-") && part.starts_with(|first: char| first.is_ascii_alphabetic())
-    };
-    identifier
+    let has_prefix = identifier
         .split_once('/')
-        .is_some_and(|(prefix, name)| prefix.split('.').all(label) && edged(name, b"-_."))
+        .is_some_and(|(_, name)| !name.is_empty());
+    has_prefix
+        && match Meta::new().insert(identifier, true) {
+            // Those of the specification itself are no secret.
+            Ok(_) | Err(MetaKeyError::Reserved) => true,
+            Err(_) => false,
+        }
 }
 
 impl std::fmt::Debug for Extension {

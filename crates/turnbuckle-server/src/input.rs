@@ -12,6 +12,8 @@ mod owner;
 mod questions;
 mod rounds;
 mod seal;
+mod secrets;
+mod visits;
 
 pub use error::AskError;
 pub(crate) use error::undeclared;
@@ -20,11 +22,13 @@ pub use questions::{Elicitation, Elicited, Form, Sampling};
 pub(crate) use owner::owner;
 pub(crate) use rounds::{Rounds, Subject};
 pub(crate) use seal::Keys;
+pub(crate) use visits::visit_ended;
 
 use turnbuckle_protocol::{
     revision::Versioned,
     types::{
-        ClientCapabilities, CreateMessageResult, ElicitResult, EmptyParams, ListRootsResult, Root,
+        ClientCapabilities, CreateMessageResult, ElicitParams, ElicitResult, EmptyParams,
+        ListRootsResult, Root,
     },
 };
 
@@ -64,6 +68,9 @@ impl Context {
         let needed = question.needs();
         self.require(question.is_offered_by(self.client_capabilities()), needed)?;
         let (mut params, read) = question.into_parts()?;
+        if let ElicitParams::Url(visit) = &params {
+            self.begins(visit);
+        }
         let answer: ElicitResult = self.ask(key, "elicitation/create", &mut params).await?;
         match read(answer) {
             Ok(elicited) => Ok(elicited),

@@ -32,6 +32,7 @@ pub mod stdio;
 mod subscriptions;
 mod tasks;
 pub mod testing;
+mod together;
 mod tools;
 #[cfg(not(feature = "validation"))]
 mod unvalidated;

@@ -6,6 +6,7 @@ pub(crate) mod connected;
 pub(crate) mod live;
 pub(crate) mod session;
 pub(crate) mod stateless;
+mod visits;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -43,6 +44,8 @@ pub(crate) struct Rules {
     pub(crate) null_ids: bool,
     /// Whether a stream begins with an event that has only an id, to come back to.
     pub(crate) primes_streams: bool,
+    /// Whether visits to a URL have ids, an error for who has to make them first, and a message at their end.
+    pub(crate) announces_visits: bool,
     /// Whether the peer must see an answer before it is told of changes.
     pub(crate) quiet_start: bool,
 }
@@ -136,6 +139,7 @@ static TABLE: [Rules; Revision::ALL.len()] = {
         batches: false,
         null_ids: true,
         primes_streams: false,
+        announces_visits: false,
         quiet_start: false,
     };
     [
@@ -163,6 +167,7 @@ static TABLE: [Rules; Revision::ALL.len()] = {
             null_ids: false,
             primes_streams: true,
             tasks: TaskDesign::Asked,
+            announces_visits: true,
             ..LEGACY
         },
         Rules {
@@ -175,6 +180,7 @@ static TABLE: [Rules; Revision::ALL.len()] = {
             batches: false,
             null_ids: false,
             primes_streams: false,
+            announces_visits: false,
             quiet_start: false,
         },
     ]

@@ -1,5 +1,7 @@
 //! Resources: what a client may read, by address.
 
+mod path;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -182,7 +184,9 @@ pub(crate) type ReadMatch = Arc<
 impl ResourceTemplate {
     /// Resources that a function gives, from the variables of their URI.
     ///
-    /// The function takes a type that serde reads from the variables (all of them text) and a [`Context`].
+    /// The function takes a type that serde reads from the variables (all of them text) and a [`Context`]. The values are
+    /// decoded. Of `file:` URIs only those are found whose path neither climbs (`..`) nor begins anew (`//`); symbolic links
+    /// remain yours to check.
     ///
     /// # Panics
     ///
@@ -225,6 +229,11 @@ impl ResourceTemplate {
             cache: CacheHint::NONE,
             visibility: Visibility::default(),
         }
+    }
+
+    /// The variables of a URI that this template describes. No path of a file may lead elsewhere than it says.
+    pub(crate) fn matches(&self, uri: &str) -> Option<Variables> {
+        self.template.matches(uri).filter(|_| !path::strays(uri))
     }
 
     /// Describes the resources.

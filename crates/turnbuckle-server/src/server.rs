@@ -19,6 +19,7 @@ use crate::{
     extension::{Added, Extensions},
     input::Keys,
     lifecycle::{Rules, live::Patience},
+    subscriptions::Listeners,
     tasks::{Registry, TaskSettings},
 };
 pub use mount::MountError;
@@ -48,6 +49,7 @@ struct Shared {
     keys: Arc<Keys>,
     identity: OnceLock<Vec<u8>>,
     running_tasks: Arc<Registry>,
+    listeners: Arc<Listeners>,
 }
 
 /// Longer than anybody waits, and short enough to be added to any time.
@@ -95,6 +97,7 @@ impl Server {
                 keys: Arc::new(Keys::random()),
                 identity: OnceLock::new(),
                 running_tasks: Arc::default(),
+                listeners: Arc::default(),
             }),
         }
     }
@@ -343,6 +346,13 @@ impl Server {
         self.publish(Change::ResourcesChanged);
     }
 
+    /// Tells the client that was asked for a visit to a URL that the visit is over, if its protocol has such a message.
+    ///
+    /// The id is the one of [`Elicitation::id`](crate::Elicitation::id). A client that has left is not told.
+    pub fn elicitation_complete(&self, id: impl Into<Arc<str>>) {
+        self.publish(Change::ElicitationCompleted { id: id.into() });
+    }
+
     /// The server's name.
     pub fn name(&self) -> &str {
         &self.shared.settings.info.name
@@ -362,6 +372,10 @@ impl Server {
 
     pub(crate) fn keys(&self) -> &Keys {
         &self.shared.keys
+    }
+
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.shared.listeners
     }
 
     pub(crate) fn info(&self) -> &Implementation {
@@ -447,6 +461,7 @@ impl Server {
                     .list_changed(true),
             );
         }
+        capabilities.extensions = self.shared.settings.extensions.declared(rules);
         if catalog.offers_tasks() {
             let extensions = capabilities.extensions.get_or_insert_default();
             extensions.insert(EXTENSION.to_owned(), serde_json::json!({}));
@@ -454,7 +469,6 @@ impl Server {
         if catalog.completes() {
             capabilities.completions = Some(Default::default());
         }
-        capabilities.extensions = self.shared.settings.extensions.declared(rules);
         capabilities
     }
 }
@@ -468,6 +482,7 @@ impl Clone for Shared {
             keys: self.keys.clone(),
             identity: OnceLock::new(),
             running_tasks: self.running_tasks.clone(),
+            listeners: self.listeners.clone(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use turnbuckle_protocol::{
     Principal, RequestId, RpcError, jsonrpc,
     types::{ListenParams, SubscriptionFilter},
@@ -23,6 +24,7 @@ const MOST_BYTES: usize = 128 * 1024;
 pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
     let mut wanted = supported(&call.server, params.notifications)?;
     call.server.attend();
+    let _share = call.server.listeners().admit(&wanted)?;
     // Before the acknowledgement: what changes after it must not be missed.
     let mut changes = call.server.store_ref().bus.subscribe();
     if let Some(ids) = wanted.task_ids.take() {
@@ -58,6 +60,41 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
         push(&call, "notifications/cancelled", &params);
     }
     Ok(Reply::new(&call).subscription_end(&call.id))
+}
+
+/// Room for what all listeners of a server watch together.
+pub(crate) struct Listeners {
+    bytes: Semaphore,
+}
+
+/// Bytes of URIs for which a listener needs no share: those are bounded by the number of requests.
+const ORDINARY: usize = 4 * 1024;
+/// Bytes beyond that which all listeners of a server may watch together.
+const MOST_TOGETHER: usize = 64 * 1024 * 1024;
+
+impl Default for Listeners {
+    fn default() -> Self {
+        Self {
+            bytes: Semaphore::new(MOST_TOGETHER),
+        }
+    }
+}
+
+impl Listeners {
+    /// Takes the share of a listener who watches much; it ends with what is returned.
+    fn admit(&self, filter: &SubscriptionFilter) -> Result<Option<SemaphorePermit<'_>>, RpcError> {
+        let uris = filter.resource_subscriptions.as_deref().unwrap_or_default();
+        let bytes = uris.iter().map(|uri| uri.len() + 32).sum::<usize>();
+        if bytes <= ORDINARY {
+            return Ok(None);
+        }
+        let share = self
+            .bytes
+            .try_acquire_many(u32::try_from(bytes).unwrap_or(u32::MAX));
+        share.map(Some).map_err(|_| {
+            RpcError::internal("busy: listeners watch too many resources; try again later")
+        })
+    }
 }
 
 /// What the listener asked for, as far as this server has it.

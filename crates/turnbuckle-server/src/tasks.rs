@@ -123,10 +123,7 @@ pub(crate) fn way(
 
 /// Says whether the client declared the extension with this very request.
 fn knows_tasks(caller: &Caller) -> bool {
-    let extensions = &caller.client.capabilities.extensions;
-    extensions
-        .as_ref()
-        .is_some_and(|it| it.contains_key(EXTENSION))
+    caller.client.capabilities.has_extension(EXTENSION)
 }
 
 /// The error for a client that did not say that it knows tasks.

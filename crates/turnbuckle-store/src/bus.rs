@@ -38,6 +38,11 @@ pub enum Change {
         /// As it is now.
         task: Arc<TaskRecord>,
     },
+    /// A visit to a URL that a client was asked for is over.
+    ElicitationCompleted {
+        /// Which visit.
+        id: Arc<str>,
+    },
 }
 
 /// A listener was too slow and missed this many changes; it listens on from here.

@@ -40,9 +40,9 @@ pub struct SessionLimits {
     pub idle_before_initialized: Duration,
     /// Bytes that one client may say about itself, counted as what they cost in memory.
     pub max_client_bytes: usize,
-    /// Bytes beyond the ordinary that all clients together may say about themselves.
+    /// Bytes beyond the ordinary that all clients together may say about themselves and subscribe to.
     ///
-    /// Up to 4 KiB are ordinary: those are bounded by the number of sessions.
+    /// Up to 4 KiB about itself are ordinary: those are bounded by the number of sessions.
     pub max_extra_bytes: usize,
     /// Resources that one session may subscribe to.
     pub max_subscriptions: usize,

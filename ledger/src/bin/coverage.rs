@@ -1,7 +1,8 @@
 //! Prints which requirements of the specification are proven by a test that passed.
 //!
 //! `coverage CLAIMS JUNIT [--missing | --json]`: the folder that `TURNBUCKLE_CLAIMS` named during the
-//! run, and the report that nextest wrote. Exits 0 with the figures, 2 when they could not be made.
+//! run, and the report that nextest wrote. Exits 0 with the figures, 1 if a duty of a server is neither proven nor
+//! listed (see `gate`), 2 when the figures could not be made.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,12 +10,13 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use turnbuckle_ledger::coverage::Coverage;
+use turnbuckle_ledger::gate::{self, Gate};
 use turnbuckle_ledger::{claim, report, table};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
     match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(exit) => exit,
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::from(2)
@@ -22,12 +24,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &[&str]) -> io::Result<()> {
-    let (claims, junit, print): (_, _, fn(&Coverage<'_>) -> io::Result<()>) = match *arguments {
+fn run(arguments: &[&str]) -> io::Result<ExitCode> {
+    let (claims, junit, print): (_, _, fn(&Coverage<'_>) -> io::Result<ExitCode>) = match *arguments
+    {
         [claims, junit] => (claims, junit, print_figures),
         [claims, junit, "--missing"] => (claims, junit, print_missing),
         [claims, junit, "--json"] => (claims, junit, |coverage| {
-            writeln!(io::stdout(), "{}", coverage.to_json())
+            writeln!(io::stdout(), "{}", coverage.to_json())?;
+            Ok(ExitCode::SUCCESS)
         }),
         _ => {
             return Err(io::Error::other(
@@ -45,7 +49,7 @@ fn run(arguments: &[&str]) -> io::Result<()> {
     ))
 }
 
-fn print_figures(coverage: &Coverage<'_>) -> io::Result<()> {
+fn print_figures(coverage: &Coverage<'_>) -> io::Result<ExitCode> {
     for (id, test) in coverage.failing() {
         writeln!(
             io::stderr(),
@@ -54,10 +58,12 @@ fn print_figures(coverage: &Coverage<'_>) -> io::Result<()> {
             test.test
         )?;
     }
-    write!(io::stdout(), "{coverage}")
+    let gate = Gate::judge(coverage, gate::exemptions());
+    write!(io::stdout(), "{coverage}{gate}")?;
+    Ok(ExitCode::from(u8::from(!gate.faults().is_empty())))
 }
 
-fn print_missing(coverage: &Coverage<'_>) -> io::Result<()> {
+fn print_missing(coverage: &Coverage<'_>) -> io::Result<ExitCode> {
     let mut out = io::stdout().lock();
     for row in coverage.missing() {
         writeln!(
@@ -66,5 +72,5 @@ fn print_missing(coverage: &Coverage<'_>) -> io::Result<()> {
             row.id, row.level, row.role, row.summary
         )?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

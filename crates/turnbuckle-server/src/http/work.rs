@@ -9,7 +9,10 @@ use std::{
 use bytes::Bytes;
 
 use super::presence::Running;
-use crate::exchange::{Answer, Exchange, Step};
+use crate::{
+    exchange::{Answer, Exchange, Step},
+    together,
+};
 
 /// Calls that are answered together.
 pub(super) struct Work {
@@ -117,6 +120,7 @@ impl Work {
                     return Poll::Ready(Next::Message(message));
                 }
                 Step::Answer(answer) => {
+                    let answer = self.fitting(index, answer);
                     self.answers.push(answer);
                     self.calls.swap_remove(index);
                 }
@@ -131,6 +135,16 @@ impl Work {
             Poll::Ready(Next::Done)
         } else {
             Poll::Pending
+        }
+    }
+
+    /// The answer to a call, or an error if there is no room for it beside the others of its array.
+    fn fitting(&self, index: usize, answer: Answer) -> Answer {
+        let held = self.answers.iter().map(|answer| answer.body.len()).sum();
+        if together::is_too_much(held, &answer.body) {
+            together::too_much(self.calls[index].exchange.id())
+        } else {
+            answer
         }
     }
 

@@ -1,7 +1,12 @@
 //! Why a question got no answer.
 
-use turnbuckle_protocol::{RpcError, jsonrpc::code, types::ClientCapabilities};
+use turnbuckle_protocol::{
+    RpcError,
+    jsonrpc::code,
+    types::{ClientCapabilities, ElicitUrlParams},
+};
 
+use super::visits;
 use crate::{
     lifecycle::Rules,
     tools::{ToolError, ToolErrorKind},
@@ -63,6 +68,18 @@ pub enum AskError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The user has to visit web pages before the call can be done; the client shows them and calls again.
+    #[error("the user has to visit {} first", addresses(visits))]
+    VisitFirst {
+        /// Where the user has to go.
+        visits: Vec<ElicitUrlParams>,
+    },
+    /// The user did not agree to visit a web page that the call needs.
+    #[error("the user did not agree to the visit `{key}`")]
+    Unvisited {
+        /// The key of the question.
+        key: String,
+    },
     /// This kind of request gives no opportunity to ask.
     #[error("`{method}` cannot be asked while answering this request")]
     Unreachable {
@@ -77,6 +94,7 @@ impl AskError {
             Self::Undeclared { ref needed } => {
                 ToolErrorKind::Undeclared(needed.clone(), self.to_string()).into()
             }
+            Self::VisitFirst { .. } => ToolError::protocol(self.into_visit_error()),
             // The model may find another way when it knows that the user or the client said no.
             other => ToolError::new(other.to_string()),
         }
@@ -86,9 +104,24 @@ impl AskError {
     pub(crate) fn into_rpc_error(self, rules: &Rules) -> RpcError {
         match self {
             Self::Undeclared { ref needed } => undeclared(rules, needed, &self.to_string()),
+            Self::VisitFirst { .. } => self.into_visit_error(),
             other => RpcError::internal(other.to_string()),
         }
     }
+
+    /// Made only for clients whose revision has this error.
+    fn into_visit_error(self) -> RpcError {
+        let message = self.to_string();
+        match self {
+            Self::VisitFirst { visits } => visits::required(visits, message),
+            _ => RpcError::internal(message),
+        }
+    }
+}
+
+fn addresses(visits: &[ElicitUrlParams]) -> String {
+    let urls: Vec<_> = visits.iter().map(|visit| &*visit.url).collect();
+    urls.join(", ")
 }
 
 /// The protocol error for a client that lacks a capability.

@@ -9,12 +9,13 @@ use turnbuckle_protocol::types::{
     SamplingMessage, Tool, ToolChoice, elicitation::ElicitSchema,
 };
 
-use super::{AskError, conversation};
+use super::{AskError, conversation, secrets};
 
 /// A type that a form can fill in: a flat struct of strings, numbers, booleans and choices.
 ///
 /// Implemented for every type that serde reads and schemars describes; doc comments become the descriptions of the
-/// fields, defaults are filled in by the client.
+/// fields, defaults are filled in by the client. A field whose name asks for a password, a key, a token or a card number is
+/// refused: such a thing must not pass through the client, and [`Elicitation::url`] is the way to ask for it.
 pub trait Form: DeserializeOwned + JsonSchema {
     /// Asks the user to fill in this form.
     fn ask(message: impl Into<String>) -> Elicitation<Self> {
@@ -51,12 +52,33 @@ impl Elicitation<()> {
     ///
     /// That the user accepts means only that they went there. Ask your own records whether they finished.
     ///
-    /// Asking fails if this is not the URL of a web page, in `https` or, while developing, in `http`.
+    /// Asking fails if this is not the URL of a web page, in `https` or, while developing, in `http`, and if it names a
+    /// user (`https://user:password@…`).
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         let params = ElicitUrlParams::new(message, url).elicitation_id(elicitation_id());
         Self {
             kind: Ok(params.into()),
             read: |_| Ok(()),
+        }
+    }
+}
+
+impl Elicitation<()> {
+    /// Names the visit, instead of a random name that nobody can guess.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        if let Ok(ElicitParams::Url(visit)) = &mut self.kind {
+            visit.elicitation_id = Some(id.into());
+        }
+        self
+    }
+
+    /// The name of the visit, by which [`Server::elicitation_complete`](crate::Server::elicitation_complete) tells the
+    /// client later that it is over.
+    pub fn id(&self) -> Option<&str> {
+        match &self.kind {
+            Ok(ElicitParams::Url(visit)) => visit.elicitation_id.as_deref(),
+            _ => None,
         }
     }
 }
@@ -92,12 +114,7 @@ impl<T> Elicitation<T> {
         AskError,
     > {
         let params = self.kind.map_err(|reason| AskError::Unaskable { reason })?;
-        if let ElicitParams::Url(params) = &params
-            && !is_web_address(&params.url)
-        {
-            let reason = format!("{:?} is no URL of a web page", params.url);
-            return Err(AskError::Unaskable { reason });
-        }
+        check(&params).map_err(|reason| AskError::Unaskable { reason })?;
         let read = self.read;
         let read = move |result: ElicitResult| match result.action {
             ElicitAction::Accept => {
@@ -257,6 +274,34 @@ fn simplify(property: &mut Value) {
     if members.get("type") != Some(&Value::from("string")) {
         members.remove("format");
     }
+}
+
+/// Says what must not be asked like this: neither what passes through the client, nor what is put into a URL, is secret.
+fn check(params: &ElicitParams) -> Result<(), String> {
+    match params {
+        ElicitParams::Url(visit) if !is_web_address(&visit.url) => {
+            Err(format!("{:?} is no URL of a web page", visit.url))
+        }
+        ElicitParams::Url(visit) if has_user(&visit.url) => {
+            Err("a URL must not contain a user's name or password".to_owned())
+        }
+        ElicitParams::Form(form) => {
+            let mut names = form.requested_schema.fields().map(|(name, _)| name);
+            match names.find(|name| secrets::is_asked_by(name)) {
+                Some(name) => Err(format!(
+                    "a form must not ask for `{name}`, which the client would see; send the user to a URL"
+                )),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says whether a URL names a user before its host.
+fn has_user(url: &str) -> bool {
+    let url = url.parse::<http::Uri>().ok();
+    url.is_some_and(|url| url.authority().is_some_and(|it| it.as_str().contains('@')))
 }
 
 /// Says whether a text is an absolute URL that a browser opens, and not a file or a script.

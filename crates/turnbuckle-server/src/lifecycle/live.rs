@@ -18,6 +18,7 @@ use turnbuckle_protocol::{
     jsonrpc::{self, Malformed, Response},
 };
 
+use super::visits::Visits;
 use crate::{context::Call, input::AskError, outbox::Outbox};
 
 /// Running calls and open questions of one peer.
@@ -27,6 +28,8 @@ pub(crate) struct Live {
     next_id: AtomicI64,
     questions: Mutex<HashMap<RequestId, Question>>,
     running: Mutex<HashMap<RequestId, Arc<Call>>>,
+    /// Visits that the peer was asked for.
+    pub(crate) visits: Visits,
     answered: AtomicBool,
     hung_up: AtomicBool,
 }

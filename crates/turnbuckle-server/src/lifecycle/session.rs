@@ -21,6 +21,7 @@ use crate::{
     Server,
     context::Call,
     exchange::{Exchange, Run},
+    input,
     reply::Reply,
     request_error,
     subscriptions::{Notice, concerns},
@@ -278,6 +279,10 @@ pub(crate) fn notice(
         let owner = Owner::of_session(rules, record.principal.as_ref(), id);
         let ours = rules.tasks == TaskDesign::Asked && *task.owner == *owner.key();
         return ours.then(|| tasks::status_notification(task));
+    }
+    if let Change::ElicitationCompleted { id } = change {
+        let is_asked = rules.announces_visits && live.visits.end(id);
+        return is_asked.then(|| input::visit_ended(id));
     }
     let notice = Notice::of(change)?;
     let principal = record.principal.as_ref();

@@ -1,18 +1,27 @@
 //! Several messages in one array, answered by one array.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
+use turnbuckle_protocol::RequestId;
+
 use super::sink::Sink;
+use crate::together;
 
 /// The answers of one array; sent when the last of its requests is done with.
 pub(super) struct Batch {
     sink: Arc<Sink>,
-    answers: Mutex<Vec<Option<Bytes>>>,
+    answers: Mutex<Answers>,
     /// Unfinished arrays keep their answers in memory, so there may not be many.
     _permit: Option<OwnedSemaphorePermit>,
+}
+
+struct Answers {
+    places: Vec<Option<Bytes>>,
+    /// Bytes of all that are there.
+    held: usize,
 }
 
 /// The place of one answer.
@@ -30,7 +39,10 @@ impl Batch {
     ) -> Arc<Self> {
         Arc::new(Self {
             sink,
-            answers: Mutex::new(vec![None; length]),
+            answers: Mutex::new(Answers {
+                places: vec![None; length],
+                held: 0,
+            }),
             _permit: permit,
         })
     }
@@ -45,14 +57,27 @@ impl Batch {
 }
 
 impl Slot {
-    /// Puts the answer into its place.
-    pub(super) fn answer(self, body: Bytes) {
-        let mut answers = self
-            .batch
-            .answers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        answers[self.at] = Some(body);
+    /// Puts the answer to a request into its place, or says that there is no room for it.
+    pub(super) fn answer(self, id: &RequestId, body: Bytes) {
+        let is_too_much = together::is_too_much(self.lock().held, &body);
+        self.put(if is_too_much {
+            together::too_much(id).body
+        } else {
+            body
+        });
+    }
+
+    /// Puts an error into its place.
+    pub(super) fn put(self, body: Bytes) {
+        let mut answers = self.lock();
+        answers.held += body.len();
+        answers.places[self.at] = Some(body);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Answers> {
+        // A panic while the lock is held leaves whole answers behind.
+        let answers = self.batch.answers.lock();
+        answers.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,7 +88,7 @@ impl Drop for Batch {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         let mut array = Vec::new();
-        for body in answers.iter().flatten() {
+        for body in answers.places.iter().flatten() {
             array.push(if array.is_empty() { b'[' } else { b',' });
             array.extend_from_slice(body);
         }

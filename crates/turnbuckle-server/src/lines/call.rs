@@ -32,7 +32,7 @@ impl Connection {
             Some(body) => {
                 match outlet {
                     Outlet::Line => self.sink.append(&body),
-                    Outlet::Batch(slot) => slot.answer(body.into()),
+                    Outlet::Batch(slot) => slot.answer(exchange.id(), body.into()),
                 }
                 answered(&exchange);
             }
@@ -56,7 +56,7 @@ impl Connection {
     pub(super) fn send(&self, outlet: Outlet, body: Bytes) {
         match outlet {
             Outlet::Line => self.sink.append(&body),
-            Outlet::Batch(slot) => slot.answer(body),
+            Outlet::Batch(slot) => slot.put(body),
         }
     }
 }
@@ -78,7 +78,10 @@ async fn drive(
             Step::Answer(answer) => {
                 // First: whoever has seen the answer may use the id again.
                 drop(running);
-                connection.send(outlet, answer.body);
+                match outlet {
+                    Outlet::Line => connection.sink.append(&answer.body),
+                    Outlet::Batch(slot) => slot.answer(exchange.id(), answer.body),
+                }
                 connection.sink.wake();
                 return answered(&exchange);
             }

@@ -4,6 +4,7 @@
 )]
 
 use serde_json::json;
+use turnbuckle_ledger::req;
 
 use super::*;
 
@@ -343,6 +344,7 @@ fn a_schema_that_contains_itself_once_per_level_is_explained_at_any_depth() {
 
 #[test]
 fn nothing_is_fetched() {
+    req!("schema.ref.no-network", "schema.ref.unresolved-reject");
     for remote in [
         "https://example.com/a.json",
         "file:///etc/passwd",
@@ -355,7 +357,26 @@ fn nothing_is_fetched() {
         );
         assert!(error.contains(remote), "{error}");
     }
-    refusal(json!({ "$schema": "https://example.com/dialect" }));
+}
+
+#[test]
+fn a_dialect_that_nobody_speaks_is_named_in_the_refusal() {
+    req!("schema.dialect.unsupported-error");
+    let error = refusal(json!({ "$schema": "https://example.com/dialect" }));
+
+    assert!(error.contains("https://example.com/dialect"), "{error}");
+}
+
+#[test]
+fn without_a_dialect_the_newest_is_spoken() {
+    req!("schema.dialect.default");
+    // Both keywords came with 2020-12; in older dialects they mean nothing.
+    for schema in [
+        json!({ "prefixItems": [{ "type": "string" }] }),
+        json!({ "$dynamicRef": "#word", "$defs": { "word": { "$dynamicAnchor": "word", "type": "array", "maxItems": 0 } } }),
+    ] {
+        assert!(!mistake(schema, json!([1])).is_empty());
+    }
 }
 
 #[test]

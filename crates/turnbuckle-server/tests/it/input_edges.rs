@@ -277,6 +277,36 @@ async fn an_effect_happens_exactly_once_for_all_who_ask() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_state_that_comes_again_redeems_nothing_twice() {
+    req!("mrtr.state.single-use");
+    let redeemed = Arc::new(AtomicUsize::new(0));
+    let counted = redeemed.clone();
+    let redeem = move |cx: Context| {
+        let count = counted.clone();
+        async move {
+            cx.elicit("name", Name::ask("Who?")).await?;
+            cx.exactly_once("coupon-1", async || {
+                Ok::<_, ToolError>(count.fetch_add(1, Ordering::Relaxed))
+            })
+            .await
+        }
+    };
+    let mut peer = Peer::new(Server::new("shop", "1").tool(Tool::new("redeem", redeem)));
+    let asked = peer
+        .call("tools/call", round("redeem", json!({}), json!({})))
+        .await;
+
+    for _ in 0..3 {
+        let answer = peer
+            .call("tools/call", round("redeem", json!({}), retry(&asked)))
+            .await;
+        assert_eq!(answer["result"]["structuredContent"], 0, "{answer}");
+    }
+
+    assert_eq!(redeemed.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_effect_that_was_interrupted_is_reported_and_not_repeated() {
     let order = async |cx: Context| {
         cx.exactly_once("order-1", async || {

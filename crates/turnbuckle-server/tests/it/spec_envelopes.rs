@@ -90,6 +90,7 @@ async fn every_message_is_one_line_of_json_rpc_in_utf_8() {
 #[tokio::test(start_paused = true)]
 async fn every_message_is_a_request_a_notification_or_an_answer() {
     req!(
+        "base.jsonrpc.conform",
         "base.request.id-type",
         "base.request.id-not-null",
         "base.request.method-string",

@@ -112,6 +112,42 @@ async fn a_uri_that_is_none_or_only_resembles_one_reads_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_path_of_a_file_leads_out_of_its_folder() {
+    req!("resources.security.traversal");
+    let read = async |values: Variables, _: Context| Ok::<_, RequestError>(values["path"].clone());
+    let folder = Server::new("files", "1")
+        .template(ResourceTemplate::new("file:///docs/{path}", "one", read))
+        .template(ResourceTemplate::new("file:///tree/{+path}", "all", read));
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, folder.clone()).await;
+        let expected = if speaker.is_modern() { -32602 } else { -32002 };
+        for uri in [
+            "file:///docs/..",
+            "file:///docs/%2e%2e",
+            "file:///docs/..%2F..%2Fetc%2Fpasswd",
+            "file:///docs/%2Fetc%2Fpasswd",
+            "file:///docs/a%00.txt",
+            "file:///docs/..%5C..%5Cwindows",
+            "file:///tree/../etc/passwd",
+            "file:///tree/a/../../etc/passwd",
+            "file:///tree//etc/passwd",
+        ] {
+            let code = speaker.code("resources/read", json!({ "uri": uri })).await;
+            assert_eq!(code, expected, "{revision} {uri}");
+        }
+        for (uri, path) in [
+            ("file:///docs/a..b", "a..b"),
+            ("file:///tree/a/b.txt", "a/b.txt"),
+        ] {
+            let read = speaker
+                .result("resources/read", json!({ "uri": uri }))
+                .await;
+            assert_eq!(read["contents"][0]["text"], path, "{revision}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_read_may_give_several_contents() {
     req!("resources.read.multiple");
     let mut speaker = Speaker::of("2026-07-28", server()).await;

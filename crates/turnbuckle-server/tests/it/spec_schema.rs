@@ -217,7 +217,11 @@ async fn every_message_validates_against_the_official_schema_of_its_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn schemas_of_types_are_valid_and_values_conform_to_them() {
-    req!("schema.dialect.recommended", "tools.output.conform");
+    req!(
+        "schema.valid",
+        "schema.dialect.recommended",
+        "tools.output.conform"
+    );
     for revision in ["2025-06-18", "2025-11-25", MODERN] {
         let mut speaker = Speaker::of(revision, server()).await;
         let list = speaker.result("tools/list", json!({})).await;

@@ -143,6 +143,7 @@ async fn a_schema_by_hand_is_enforced() {
     expected = "the input schema of `far` cannot be enforced: a schema must be complete"
 )]
 fn a_schema_elsewhere_is_refused_when_the_tool_is_built() {
+    req!("schema.ref.no-network", "schema.ref.unresolved-reject");
     let schema = json!({ "properties": { "a": { "$ref": "https://example.com/schema.json" } } });
 
     let _ = Tool::raw("far", schema, count);
@@ -151,6 +152,7 @@ fn a_schema_elsewhere_is_refused_when_the_tool_is_built() {
 #[test]
 #[should_panic(expected = "the output schema of `odd` cannot be enforced: at `/type`")]
 fn an_output_schema_that_is_none_is_refused_when_the_tool_is_built() {
+    req!("schema.valid");
     let _ = Tool::new("odd", async || Ok::<_, ToolError>(Output::empty()))
         .output_schema(json!({ "type": "thing" }));
 }

@@ -75,6 +75,30 @@ impl MemorySessions {
         }
     }
 
+    /// Notes a subscription, if the budget of all sessions has room for it.
+    fn subscribe(&self, id: &SessionId, uri: String, now: Instant) -> Changed {
+        let bytes = subscription_bytes(&uri);
+        let mut changed = None;
+        self.table.grow(id, bytes, now, |entry| {
+            let before = entry.value.subscriptions.len();
+            let change = SessionChange::Subscribe(uri);
+            let applied = Arc::make_mut(&mut entry.value).apply(change, &self.limits);
+            changed = Some(applied.map(|()| self.renew(entry, now)));
+            entry.value.subscriptions.len() > before
+        })?;
+        changed.transpose()
+    }
+
+    fn unsubscribe(&self, id: &SessionId, uri: &str, now: Instant) -> Changed {
+        let mut changed = None;
+        self.table.shrink(id, now, |entry| {
+            let removed = Arc::make_mut(&mut entry.value).subscriptions.remove(uri);
+            changed = Some(self.renew(entry, now));
+            if removed { subscription_bytes(uri) } else { 0 }
+        });
+        Ok(changed)
+    }
+
     fn renew(&self, entry: &mut Entry<Arc<SessionRecord>>, now: Instant) -> Arc<SessionRecord> {
         entry.expires = self.expiry(&entry.value, now).max(entry.expires);
         Arc::clone(&entry.value)
@@ -88,6 +112,14 @@ impl MemorySessions {
         };
         deadline(now, idle)
     }
+}
+
+/// What a change came to: the session as it is now, if there still is one.
+type Changed = Result<Option<Arc<SessionRecord>>, StoreError>;
+
+/// What keeping a subscribed URI costs.
+fn subscription_bytes(uri: &str) -> usize {
+    uri.len() + 64
 }
 
 impl Sessions for MemorySessions {
@@ -112,11 +144,17 @@ impl Sessions for MemorySessions {
     ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
         at_once(move || {
             let now = Instant::now();
-            let changed = self.table.with(id, now, |entry| {
-                Arc::make_mut(&mut entry.value).apply(change, &self.limits)?;
-                Ok(self.renew(entry, now))
-            });
-            changed.transpose()
+            match change {
+                SessionChange::Subscribe(uri) => self.subscribe(id, uri, now),
+                SessionChange::Unsubscribe(uri) => self.unsubscribe(id, &uri, now),
+                change => {
+                    let changed = self.table.with(id, now, |entry| {
+                        Arc::make_mut(&mut entry.value).apply(change, &self.limits)?;
+                        Ok(self.renew(entry, now))
+                    });
+                    changed.transpose()
+                }
+            }
         })
     }
 

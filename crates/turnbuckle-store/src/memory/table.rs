@@ -134,6 +134,20 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
         Ok(grown.unwrap_or(false))
     }
 
+    /// Shows a live entry to `work`, which may make it smaller and returns by how much.
+    pub(super) fn shrink<Q>(&self, key: &Q, now: Instant, work: impl FnOnce(&mut Entry<V>) -> usize)
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let freed = self.with(key, now, |entry| {
+            let freed = work(entry).min(entry.bytes);
+            entry.bytes -= freed;
+            freed
+        });
+        self.release(0, freed.unwrap_or(0));
+    }
+
     /// Takes out the entry if it is live and `wanted` says so.
     pub(super) fn remove<Q>(
         &self,

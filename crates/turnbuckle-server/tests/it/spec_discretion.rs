@@ -1,0 +1,128 @@
+//! What a server keeps to itself, whatever goes wrong in it and whatever it is told.
+
+use std::io;
+
+use http::Method;
+use serde_json::{Value, json};
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::{Principal, types::LogLevel};
+use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
+
+use crate::{
+    http_caller::{Caller, modern, modern_headers},
+    speaker::{EVERY, Speaker},
+};
+
+/// What stands inside of every failure; none of it is for a client.
+const INSIDE: &str = "postgres://ada:hunter2@db.internal/prod";
+
+fn fault() -> io::Error {
+    io::Error::other(INSIDE)
+}
+
+/// A server that fails in every way there is, and says one thing of its own.
+fn server() -> Server {
+    Server::new("discreet", "1")
+        .tool(Tool::new("fails", async |cx: Context| {
+            cx.log(LogLevel::Error, "the database is away").await;
+            Err::<String, _>(ToolError::internal(fault()))
+        }))
+        .tool(Tool::new("explains", async || {
+            Err::<String, _>(ToolError::new("try later").caused_by(fault()))
+        }))
+        .tool(Tool::new("asks", async || {
+            Err::<String, ToolError>(fault().into())
+        }))
+        .tool(Tool::new("panics", async |cx: Context| {
+            if cx.request_id().to_string().is_empty() {
+                return Ok::<_, ToolError>(String::new());
+            }
+            panic!("{INSIDE}")
+        }))
+        .prompt(Prompt::new("fails", async || {
+            Err::<String, _>(RequestError::internal(fault()))
+        }))
+        .resource(Resource::new("note://fails", "fails", async || {
+            Err::<String, RequestError>(fault().into())
+        }))
+}
+
+fn requests() -> Vec<(&'static str, Value)> {
+    let level = json!({ "io.modelcontextprotocol/logLevel": "debug", "progressToken": 1 });
+    let tool = |name| ("tools/call", json!({ "name": name, "_meta": level }));
+    vec![
+        tool("fails"),
+        tool("explains"),
+        tool("asks"),
+        tool("panics"),
+        ("prompts/get", json!({ "name": "fails", "_meta": level })),
+        (
+            "resources/read",
+            json!({ "uri": "note://fails", "_meta": level }),
+        ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_failure_the_client_hears_only_what_its_handler_says() {
+    req!(
+        "logging.security.no-secrets",
+        "logging.security.no-internals"
+    );
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server()).await;
+        if !speaker.is_modern() {
+            speaker
+                .call("logging/setLevel", json!({ "level": "debug" }))
+                .await;
+        }
+        let mut logged = Vec::new();
+        for (method, params) in requests() {
+            let id = speaker.request(method, params).await;
+            for message in speaker.until_answered(id).await {
+                let text = message.to_string();
+                for inside in ["postgres", "hunter2", "db.internal", ".rs"] {
+                    assert!(!text.contains(inside), "{revision} {method} {text}");
+                }
+                if message["method"] == "notifications/message" {
+                    logged.push(message["params"]["data"].clone());
+                }
+            }
+        }
+        assert_eq!(logged, ["the database is away"], "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_who_asks_is_repeated() {
+    req!("logging.security.no-pii", "meta.trace.format");
+    let mut caller = Caller::new(server());
+    caller.principal = Some(Principal::new("https://login.example", "ada.lovelace"));
+    for (method, mut params) in requests() {
+        let level = params["_meta"].take();
+        let mut message = modern(method, params);
+        let meta = message["params"]["_meta"].as_object_mut().unwrap();
+        meta.extend(level.as_object().unwrap().clone());
+        meta.insert(
+            "io.modelcontextprotocol/clientInfo".into(),
+            json!({ "name": "ada's notebook", "version": "1" }),
+        );
+        // No trace context at all, so it must not travel on under that name.
+        meta.insert("traceparent".into(), json!("ada-not-a-trace"));
+        meta.insert("baggage".into(), json!("user=ada\r\n"));
+        let request = modern_headers(caller.request(Method::POST), &message)
+            .header("authorization", "Bearer ada-token")
+            .header("cookie", "user=ada")
+            .header("traceparent", "ada-not-a-trace");
+
+        let answered = caller.send(request, message.to_string()).await;
+
+        let headers = format!("{:?}", answered.headers());
+        let body = String::from_utf8(answered.bytes().await.to_vec()).unwrap();
+        assert!(body.contains("jsonrpc"), "{body}");
+        for personal in ["ada", "trace", "baggage"] {
+            assert!(!body.contains(personal), "{method} {body}");
+            assert!(!headers.contains(personal), "{method} {headers}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The gate: every duty of a server is proven, or stands in `spec/not-proven.csv` with its reason.
+//!
+//! A duty is a MUST or MUST NOT that a peer can observe and that binds servers (`server`, `both`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+use crate::coverage::Coverage;
+use crate::table::{self, Requirement};
+
+/// A duty that no test proves, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exemption {
+    /// The id of the requirement.
+    pub id: String,
+    /// Why it is not proven.
+    pub reason: String,
+}
+
+/// Returns the rows of `spec/not-proven.csv`.
+pub fn exemptions() -> &'static [Exemption] {
+    static LISTED: LazyLock<Vec<Exemption>> =
+        LazyLock::new(|| parse(include_str!("../../spec/not-proven.csv")));
+    &LISTED
+}
+
+/// What the gate found.
+#[derive(Debug)]
+pub struct Gate<'a> {
+    proven: usize,
+    listed: BTreeMap<&'a str, Vec<&'a Requirement>>,
+    out_of_role: Vec<&'a Requirement>,
+    faults: Vec<Fault<'a>>,
+}
+
+/// Why the gate stays shut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault<'a> {
+    /// A duty that is neither proven nor listed.
+    Open(&'a Requirement),
+    /// A listed duty that is proven after all.
+    Stale(&'a str),
+    /// A listed id that names no duty of a server.
+    Unknown(&'a str),
+    /// An id that is listed twice.
+    Repeated(&'a str),
+}
+
+impl<'a> Gate<'a> {
+    /// Holds what is proven against what is listed.
+    pub fn judge(coverage: &Coverage<'a>, exemptions: &'a [Exemption]) -> Self {
+        let mut gate = Self {
+            proven: 0,
+            listed: BTreeMap::new(),
+            out_of_role: Vec::new(),
+            faults: Vec::new(),
+        };
+        let mut open = BTreeMap::new();
+        let mut closed = Vec::new();
+        for (row, proven) in coverage.rows() {
+            match row.role {
+                "as" => gate.out_of_role.push(row),
+                "server" | "both" if !row.level.starts_with("MUST") => {}
+                "server" | "both" if proven => closed.push(row.id),
+                "server" | "both" => drop(open.insert(row.id, row)),
+                _ => {}
+            }
+        }
+        gate.proven = closed.len();
+        let mut seen = Vec::new();
+        for Exemption { id, reason } in exemptions {
+            if seen.contains(&id) {
+                gate.faults.push(Fault::Repeated(id));
+            } else if let Some(row) = open.remove(id.as_str()) {
+                gate.listed.entry(reason).or_default().push(row);
+            } else if closed.contains(&id.as_str()) {
+                gate.faults.push(Fault::Stale(id));
+            } else {
+                gate.faults.push(Fault::Unknown(id));
+            }
+            seen.push(id);
+        }
+        gate.faults.extend(open.into_values().map(Fault::Open));
+        gate
+    }
+
+    /// Returns everything that keeps the gate shut; nothing if it is open.
+    pub fn faults(&self) -> &[Fault<'a>] {
+        &self.faults
+    }
+
+    fn listed_count(&self) -> usize {
+        self.listed.values().map(Vec::len).sum()
+    }
+}
+
+impl fmt::Display for Gate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (reason, rows) in &self.listed {
+            writeln!(f, "not proven, {}: {reason}", rows.len())?;
+            for row in rows {
+                writeln!(f, "  {}", row.id)?;
+            }
+        }
+        writeln!(
+            f,
+            "out of role, {}: they bind authorization servers",
+            self.out_of_role.len()
+        )?;
+        for row in &self.out_of_role {
+            writeln!(f, "  {}", row.id)?;
+        }
+        for fault in &self.faults {
+            writeln!(f, "FAULT: {fault}")?;
+        }
+        writeln!(
+            f,
+            "duties of a server on the wire: {} proven, {} listed with their reason, {} at fault",
+            self.proven,
+            self.listed_count(),
+            self.faults.len()
+        )
+    }
+}
+
+impl fmt::Display for Fault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(row) => write!(
+                f,
+                "{} ({} {}) has no test that passed: {}",
+                row.id, row.area, row.level, row.summary
+            ),
+            Self::Stale(id) => write!(f, "{id} is proven; take it out of spec/not-proven.csv"),
+            Self::Unknown(id) => write!(f, "{id} in spec/not-proven.csv names no duty of a server"),
+            Self::Repeated(id) => write!(f, "{id} stands twice in spec/not-proven.csv"),
+        }
+    }
+}
+
+/// Reads lines of `id,reason`; the heading and lines that begin with `#` are for people.
+fn parse(text: &str) -> Vec<Exemption> {
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(lines.next(), Some("id,reason"), "the heading of the list");
+    lines
+        .map(|line| match &table::fields(line)[..] {
+            [id, reason] if !reason.is_empty() => Exemption {
+                id: id.to_string(),
+                reason: reason.to_string(),
+            },
+            _ => panic!("a row is an id and a reason: {line}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::*;
+use crate::claim::Claims;
+use crate::report::TestName;
+
+fn row(id: &'static str, level: &'static str, role: &'static str) -> Requirement {
+    Requirement {
+        id,
+        area: "tools",
+        level,
+        role,
+        revisions: vec!["2026-07-28"],
+        summary: Cow::Borrowed("Do it."),
+        source: "page#section",
+        observable: "wire",
+    }
+}
+
+fn listed(rows: &[(&str, &str)]) -> Vec<Exemption> {
+    let exemption = |(id, reason): &(&str, &str)| Exemption {
+        id: (*id).to_owned(),
+        reason: (*reason).to_owned(),
+    };
+    rows.iter().map(exemption).collect()
+}
+
+/// Judges rows of which those named are proven.
+fn faults(rows: &[Requirement], proven: &[&str], exemptions: &[Exemption]) -> Vec<String> {
+    let test = TestName::new("a-crate", "a_test");
+    let claims: Claims = proven
+        .iter()
+        .map(|id| ((*id).to_owned(), vec![test.clone()]))
+        .collect();
+    let coverage = Coverage::of(rows, &claims, &HashSet::from([test]));
+    let gate = Gate::judge(&coverage, exemptions);
+    gate.faults().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_duty_that_is_neither_proven_nor_listed_keeps_it_shut() {
+    let rows = [
+        row("a.one", "MUST", "server"),
+        row("a.two", "MUST NOT", "both"),
+        row("a.three", "MUST", "both"),
+    ];
+
+    let faults = faults(&rows, &["a.three"], &[]);
+
+    assert_eq!(faults.len(), 2);
+    assert!(faults[0].starts_with("a.one (tools MUST) has no test"));
+    assert!(faults[1].starts_with("a.two (tools MUST NOT) has no test"));
+}
+
+#[test]
+fn what_is_proven_or_listed_opens_it() {
+    let rows = [row("a.one", "MUST", "server"), row("a.two", "MUST", "both")];
+
+    assert!(faults(&rows, &["a.one"], &listed(&[("a.two", "not built")])).is_empty());
+}
+
+#[test]
+fn advice_and_the_duties_of_others_need_no_proof() {
+    let local = Requirement {
+        observable: "local",
+        ..row("a.local", "MUST", "server")
+    };
+    let rows = [
+        row("a.should", "SHOULD", "server"),
+        row("a.client", "MUST", "client"),
+        row("a.as", "MUST", "as"),
+        local,
+    ];
+
+    assert!(faults(&rows, &[], &[]).is_empty());
+}
+
+#[test]
+fn a_listed_duty_that_is_proven_is_stale() {
+    let rows = [row("a.one", "MUST", "server")];
+
+    let faults = faults(&rows, &["a.one"], &listed(&[("a.one", "not built")]));
+
+    assert_eq!(
+        faults,
+        ["a.one is proven; take it out of spec/not-proven.csv"]
+    );
+}
+
+#[test]
+fn only_duties_of_a_server_can_be_listed_and_only_once() {
+    let rows = [
+        row("a.one", "MUST", "server"),
+        row("a.client", "MUST", "client"),
+    ];
+    let exemptions = listed(&[
+        ("a.one", "not built"),
+        ("a.one", "not built"),
+        ("a.client", "not ours"),
+        ("a.misspelt", "not built"),
+    ]);
+
+    assert_eq!(
+        faults(&rows, &[], &exemptions),
+        [
+            "a.one stands twice in spec/not-proven.csv",
+            "a.client in spec/not-proven.csv names no duty of a server",
+            "a.misspelt in spec/not-proven.csv names no duty of a server",
+        ]
+    );
+}
+
+#[test]
+fn it_prints_reasons_once_with_all_that_they_explain() {
+    let rows = [
+        row("a.one", "MUST", "server"),
+        row("a.two", "MUST", "both"),
+        row("b.as", "MUST", "as"),
+    ];
+    let coverage = Coverage::of(&rows, &Claims::new(), &HashSet::new());
+    let exemptions = listed(&[("a.one", "not built"), ("a.two", "not built")]);
+
+    assert_eq!(
+        Gate::judge(&coverage, &exemptions).to_string(),
+        "not proven, 2: not built\n  a.one\n  a.two\n\
+         out of role, 1: they bind authorization servers\n  b.as\n\
+         duties of a server on the wire: 0 proven, 2 listed with their reason, 0 at fault\n"
+    );
+}
+
+#[test]
+fn remarks_are_skipped_and_a_reason_may_hold_commas() {
+    assert_eq!(
+        parse("# a remark\nid,reason\na.one,\"not built, yet\"\n"),
+        listed(&[("a.one", "not built, yet")])
+    );
+}
+
+#[test]
+#[should_panic(expected = "a row is an id and a reason: a.one")]
+fn a_row_without_a_reason_is_refused() {
+    parse("id,reason\na.one\n");
+}
+
+#[test]
+fn every_row_of_the_list_names_a_duty_of_a_server() {
+    let coverage = Coverage::of(table::all(), &Claims::new(), &HashSet::new());
+    let gate = Gate::judge(&coverage, exemptions());
+
+    let wrong: Vec<_> = gate
+        .faults()
+        .iter()
+        .filter(|fault| !matches!(fault, Fault::Open(_)))
+        .collect();
+
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
