@@ -2,12 +2,17 @@
 
 use std::{
     any::Any,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
 };
 
 use serde::Serialize;
+use tracing::Instrument as _;
 use turnbuckle_protocol::{
     Principal, RequestId, jsonrpc,
+    meta::TraceContext,
     types::{ClientCapabilities, Implementation, LogLevel, LoggingMessageParams, ProgressParams},
 };
 use turnbuckle_store::Change;
@@ -35,6 +40,10 @@ pub(crate) struct Call {
     progress: Mutex<f64>,
     /// The keys of the questions that this run has asked.
     asked: Mutex<Vec<String>>,
+    /// How often progress was reported, whoever wanted to hear of it.
+    steps: AtomicU32,
+    /// Whether the result is one in which a tool says what went wrong.
+    is_tool_error: AtomicBool,
 }
 
 impl Context {
@@ -58,6 +67,7 @@ impl Context {
 
     async fn report(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let call = &self.call;
+        call.steps.fetch_add(1, Ordering::Relaxed);
         let Some(token) = &call.caller.progress_token else {
             return;
         };
@@ -113,6 +123,13 @@ impl Context {
     /// Who is asking, if the transport could tell.
     pub fn principal(&self) -> Option<&Principal> {
         self.call.caller.principal.as_deref()
+    }
+
+    /// Where the request belongs in a distributed trace, if the client said so by the rules of W3C Trace Context.
+    ///
+    /// What the server asks the client because of this request carries it on.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.call.caller.trace.as_deref()
     }
 
     /// The id of the request, for logs.
@@ -172,7 +189,7 @@ impl Context {
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
-        tokio::spawn(future).await.ok()
+        tokio::spawn(future.in_current_span()).await.ok()
     }
 
     /// The server that runs this handler.
@@ -201,6 +218,8 @@ impl Call {
             rounds,
             progress: Mutex::new(f64::NEG_INFINITY),
             asked: Mutex::default(),
+            steps: AtomicU32::new(0),
+            is_tool_error: AtomicBool::new(false),
         }
     }
 
@@ -230,6 +249,21 @@ impl Call {
             asked.push(key.to_owned());
         }
         first
+    }
+
+    /// How often the handler has reported progress.
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// Says whether the result is one in which a tool says what went wrong.
+    pub(crate) fn is_tool_error(&self) -> bool {
+        self.is_tool_error.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the result is one in which a tool says what went wrong.
+    pub(crate) fn set_tool_error(&self, is_tool_error: bool) {
+        self.is_tool_error.store(is_tool_error, Ordering::Relaxed);
     }
 
     /// The outcome of a round that ended with open questions.

@@ -24,13 +24,26 @@ use crate::{
         Asking, Caller,
         stateless::{Mirror, mismatch},
     },
+    middleware,
     reply::Reply,
-    request_error, subscriptions,
+    request_error, span, subscriptions,
     tools::{Output, ToolError, ToolErrorKind},
 };
 
 /// Begins to answer a request whose sender is known and whose method its revision has.
 pub(crate) fn begin(
+    server: &Server,
+    request: &Request<'_>,
+    caller: Caller,
+    mirror: Option<&dyn Mirror>,
+) -> Exchange {
+    let span = span::of(server, request, &caller);
+    let exchange = span.in_scope(|| find(server, request, caller, mirror));
+    middleware::around(exchange.in_span(span), request)
+}
+
+/// Finds what answers a request.
+fn find(
     server: &Server,
     request: &Request<'_>,
     caller: Caller,
@@ -123,7 +136,7 @@ impl Task<'_, '_> {
         let (id, server) = (self.request.id.clone(), self.server.clone());
         if self.caller.rules.asking == Asking::Request {
             let call = Arc::new(Call::new(id, server, self.caller, None));
-            let run = guarded(|| start(arguments, Context { call: call.clone() }));
+            let run = begin_handler(arguments, Context { call: call.clone() }, start);
             return Exchange::new(call, run);
         }
         let params = &self.request.params;
@@ -132,7 +145,7 @@ impl Task<'_, '_> {
             Err(error) => self.fail(error),
             Ok((rounds, None)) => {
                 let call = Arc::new(Call::new(id, server, self.caller, Some(Box::new(rounds))));
-                let run = guarded(|| start(arguments, Context { call: call.clone() }));
+                let run = begin_handler(arguments, Context { call: call.clone() }, start);
                 Exchange::new(call, run)
             }
             Ok((rounds, Some(stored))) => {
@@ -403,6 +416,9 @@ fn tool_result(cx: &Context, tool: &Tool, returned: Result<Output, ToolError>) -
         Err(ToolErrorKind::Undeclared(_, message)) => CallToolResult::error(message),
         Err(ToolErrorKind::Protocol(error)) => return Err(error),
     };
+    if result.is_error == Some(true) {
+        cx.call.set_tool_error(true);
+    }
     Ok(Reply::new(&cx.call).with_meta(&mut result, |result| &mut result.meta, None))
 }
 
@@ -412,6 +428,24 @@ fn failed(name: &str, error: &(dyn Error + 'static)) -> CallToolResult {
     CallToolResult::error(format!(
         "`{name}` failed; the server's log has the reason under incident {id}"
     ))
+}
+
+/// Begins to run a handler: at once, or where layers have their say first, when they let it.
+fn begin_handler(
+    arguments: &str,
+    cx: Context,
+    start: impl FnOnce(&str, Context) -> Run + Send + 'static,
+) -> Run {
+    if cx.call.server.layers().is_empty() {
+        return guarded(|| start(arguments, cx));
+    }
+    let arguments = arguments.to_owned();
+    Run::Handler(Box::pin(async move {
+        match start(&arguments, cx) {
+            Run::Ready(outcome) => outcome,
+            Run::Handler(handler) => handler.await,
+        }
+    }))
 }
 
 /// Runs the synchronous beginning of a handler; a panic there is an internal error like any other.

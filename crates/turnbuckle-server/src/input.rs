@@ -100,7 +100,13 @@ impl Context {
         match &call.caller.live {
             // Without a handshake nobody is there to answer.
             Some(live) if call.caller.client.info.is_some() => live
-                .ask(&call.outbox, "ping", b"{}", call.server.patience())
+                .ask(
+                    &call.outbox,
+                    "ping",
+                    b"{}",
+                    self.trace(),
+                    call.server.patience(),
+                )
                 .await
                 .map(drop),
             _ => Ok(()),
@@ -141,7 +147,8 @@ impl Context {
         rules.write(params, &mut question);
         let answer = match (rules.asking, &call.caller.live, &call.rounds) {
             (Asking::Request, Some(live), _) => {
-                live.ask(&call.outbox, method, &question, call.server.patience())
+                let patience = call.server.patience();
+                live.ask(&call.outbox, method, &question, self.trace(), patience)
                     .await?
             }
             (Asking::Round, _, Some(rounds)) => match rounds.ask(key, method, question) {

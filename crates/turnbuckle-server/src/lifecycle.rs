@@ -14,7 +14,7 @@ use serde::Serialize;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
     jsonrpc::{Request, code},
-    meta::RequestMeta,
+    meta::{RequestMeta, TraceContext},
     revision::Versioned,
     types::LogLevel,
 };
@@ -93,6 +93,11 @@ impl Rules {
             .unwrap_or(0)
     }
 
+    /// The revision's name, for people and telemetry.
+    pub(crate) fn version(&self) -> &'static str {
+        self.revision.as_str()
+    }
+
     /// The HTTP status of a JSON-RPC error.
     pub(crate) fn status(&self, error: i64) -> u16 {
         match error {
@@ -165,6 +170,14 @@ pub(crate) fn meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcErro
         .map_err(|error| RpcError::invalid_params(format!("`_meta`: {}", error.message)))
 }
 
+/// Reads where a request belongs in a distributed trace. Most do not say.
+fn trace(meta: &RequestMeta<'_>) -> Option<Box<TraceContext>> {
+    if meta.traceparent.is_none() && meta.baggage.is_none() {
+        return None;
+    }
+    TraceContext::of(meta).map(Box::new)
+}
+
 /// Says whether a request that came over HTTP speaks for itself; every other one belongs to a session.
 ///
 /// The handshake is never modern by its header alone: clients of both eras send the newest version with it.
@@ -200,6 +213,8 @@ pub(crate) struct Caller {
     pub(crate) says_goodbye: bool,
     /// What the request shares with others, where they come on one connection.
     pub(crate) connected: Option<Arc<Connected>>,
+    /// Where the request belongs in a distributed trace.
+    pub(crate) trace: Option<Box<TraceContext>>,
 }
 
 impl Caller {

@@ -12,8 +12,11 @@ use turnbuckle_protocol::types::{
 use turnbuckle_store::{Change, Store};
 
 use crate::{
-    CacheHint, Prompt, Resource, ResourceTemplate, Tool, catalog::Catalog, input::Keys,
+    CacheHint, Prompt, Resource, ResourceTemplate, Tool,
+    catalog::Catalog,
+    input::Keys,
     lifecycle::live::Patience,
+    middleware::{Layer, Middleware},
 };
 
 /// A server: what it offers, and how it behaves.
@@ -55,6 +58,7 @@ struct Settings {
     state_lifetime: Duration,
     lenient: bool,
     validate_output: bool,
+    layers: Vec<Layer>,
 }
 
 impl Server {
@@ -72,6 +76,7 @@ impl Server {
             state_lifetime: Duration::from_secs(3600),
             lenient: false,
             validate_output: false,
+            layers: Vec::new(),
         };
         Self {
             shared: Arc::new(Shared {
@@ -283,6 +288,15 @@ impl Server {
         self.set(|settings| settings.validate_output = validate)
     }
 
+    /// Puts a layer around every request that a handler or a list answers.
+    ///
+    /// Layers run in the order in which they were added, the first outermost. [`middleware`](crate::middleware) has some
+    /// ready-made, and says how to write one.
+    #[must_use]
+    pub fn layer(self, layer: impl Middleware) -> Self {
+        self.set(|settings| settings.layers.push(Arc::new(layer)))
+    }
+
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         let shared = self.shared_mut();
         change(&mut shared.settings);
@@ -365,6 +379,10 @@ impl Server {
 
     pub(crate) fn validates_output(&self) -> bool {
         self.shared.settings.validate_output
+    }
+
+    pub(crate) fn layers(&self) -> &[Layer] {
+        &self.shared.settings.layers
     }
 
     /// The `_meta` of every modern result, as bytes.

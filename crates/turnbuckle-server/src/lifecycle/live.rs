@@ -16,6 +16,7 @@ use tokio::{sync::oneshot, time::Instant};
 use turnbuckle_protocol::{
     RequestId, RpcError,
     jsonrpc::{self, Malformed, Response},
+    meta::TraceContext,
 };
 
 use crate::{context::Call, input::AskError, outbox::Outbox};
@@ -52,6 +53,7 @@ impl Live {
         outbox: &Outbox,
         method: &'static str,
         params: &[u8],
+        trace: Option<&TraceContext>,
         patience: Patience,
     ) -> Result<String, AskError> {
         let id = RequestId::from(self.next_id());
@@ -75,7 +77,7 @@ impl Live {
             open.settled = true;
             return Err(AskError::Gone { method });
         }
-        outbox.push(request(&open.id, method, params).into());
+        outbox.push(request(&open.id, method, params, trace).into());
         loop {
             let heard = lock(&self.questions)
                 .get(&open.id)
@@ -241,7 +243,7 @@ impl Drop for OpenQuestion<'_> {
 }
 
 /// Writes a request; its id is also its progress token, so that a slow client can ask for more time.
-fn request(id: &RequestId, method: &str, params: &[u8]) -> Vec<u8> {
+fn request(id: &RequestId, method: &str, params: &[u8], trace: Option<&TraceContext>) -> Vec<u8> {
     let mut out = Vec::with_capacity(params.len() + 128);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut out);
@@ -249,7 +251,13 @@ fn request(id: &RequestId, method: &str, params: &[u8]) -> Vec<u8> {
     out.extend_from_slice(method.as_bytes());
     out.extend_from_slice(br#"","params":{"_meta":{"progressToken":"#);
     id.write(&mut out);
-    out.push(b'}');
+    match trace.and_then(|trace| serde_json::to_vec(trace).ok()) {
+        Some(trace) => {
+            out.push(b',');
+            out.extend_from_slice(trace.strip_prefix(b"{").unwrap_or(b"}"));
+        }
+        None => out.push(b'}'),
+    }
     let rest = params.strip_prefix(b"{").unwrap_or(b"}");
     if rest != b"}" {
         out.push(b',');

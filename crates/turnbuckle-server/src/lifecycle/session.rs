@@ -22,7 +22,7 @@ use crate::{
     context::Call,
     exchange::{Exchange, Run},
     reply::Reply,
-    request_error,
+    request_error, span,
     subscriptions::{Notice, covers},
 };
 
@@ -45,7 +45,8 @@ pub(crate) fn initialize(
     };
     let principal = arrival.principal.as_deref().cloned();
     let record = SessionRecord::new(principal, revision, Arc::new(client));
-    let caller = caller(&record, None, Arc::default(), arrival);
+    let caller = caller(&record, RequestMeta::default(), Arc::default(), arrival);
+    let span = span::of(server, request, &caller);
     let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
     let mut result = InitializeResult::new(
         revision.as_str(),
@@ -54,7 +55,8 @@ pub(crate) fn initialize(
     );
     result.instructions = server.instructions_text().map(str::to_owned);
     let outcome = Ok(Reply::new(&call).object(&mut result, None));
-    Ok((record, Exchange::new(call, Run::Ready(outcome))))
+    let exchange = Exchange::new(call, Run::Ready(outcome));
+    Ok((record, exchange.in_span(span)))
 }
 
 /// The revision to answer with: the one asked for if it has a handshake, else the newest that has.
@@ -122,13 +124,16 @@ pub(crate) fn begin(
     meta: RequestMeta<'_>,
     arrival: Arrival,
 ) -> Begun {
-    let caller = caller(record, meta.progress_token, live, arrival);
+    let caller = caller(record, meta, live, arrival);
     if let Some(begun) = own(server, request, &caller) {
+        let span = span::of(server, request, &caller);
         let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
         return match begun {
-            Ok(None) => Begun::Exchange(empty(call)),
-            Ok(Some(change)) => Begun::Change(change, empty(call)),
-            Err(error) => Begun::Exchange(Exchange::new(call, Run::Ready(Err(error)))),
+            Ok(None) => Begun::Exchange(empty(call).in_span(span)),
+            Ok(Some(change)) => Begun::Change(change, empty(call).in_span(span)),
+            Err(error) => {
+                Begun::Exchange(Exchange::new(call, Run::Ready(Err(error))).in_span(span))
+            }
         };
     }
     if server.is_lenient() && request.method == "completions/complete" {
@@ -150,7 +155,7 @@ pub(crate) fn begin(
 /// Answers a ping that came before any handshake.
 pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
     let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
-    let caller = caller(&record, None, Arc::default(), arrival);
+    let caller = caller(&record, RequestMeta::default(), Arc::default(), arrival);
     empty(Arc::new(Call::new(id, server.clone(), caller, None)))
 }
 
@@ -293,7 +298,7 @@ fn is_known(method: &str, revision: Revision) -> bool {
 
 fn caller(
     record: &SessionRecord,
-    progress_token: Option<RequestId>,
+    meta: RequestMeta<'_>,
     live: Arc<Live>,
     arrival: Arrival,
 ) -> Caller {
@@ -304,7 +309,8 @@ fn caller(
         headers: arrival.headers,
         peer: arrival.peer,
         extensions: arrival.extensions,
-        progress_token,
+        trace: super::trace(&meta),
+        progress_token: meta.progress_token,
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
         may_be_asked: record.initialized,
         live: Some(live),

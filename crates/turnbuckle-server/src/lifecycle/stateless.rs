@@ -63,6 +63,7 @@ pub(crate) fn admit(
             status: 404,
         });
     }
+    let trace = super::trace(&meta);
     let log_level = meta
         .log_level
         .as_deref()
@@ -91,6 +92,7 @@ pub(crate) fn admit(
         live: None,
         says_goodbye: arrival.says_goodbye,
         connected: arrival.connected,
+        trace,
     })
 }
 
