@@ -31,6 +31,10 @@ mod lines_messages;
 mod lines_peer;
 mod lines_rounds;
 mod lines_running;
+mod listener;
+mod middleware;
+mod middleware_audit;
+mod middleware_limits;
 mod older_peers;
 mod small_print;
 mod speaker;
@@ -53,3 +57,5 @@ mod stdio_process;
 mod tools_checked;
 #[cfg(not(feature = "validation"))]
 mod tools_unchecked;
+mod trace_context;
+mod tracing_spans;
