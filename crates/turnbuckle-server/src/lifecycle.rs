@@ -218,6 +218,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// How the request came, as telemetry names it.
+    pub(crate) fn transport(&self) -> &'static str {
+        transport(self.headers.is_some())
+    }
+
     /// Resolves when the connection of the request ends.
     pub(crate) async fn closed(&self) {
         match &self.connected {
@@ -225,6 +230,17 @@ impl Caller {
             None => std::future::pending().await,
         }
     }
+}
+
+impl Arrival {
+    /// How the request came, as telemetry names it.
+    pub(crate) fn transport(&self) -> &'static str {
+        transport(self.headers.is_some())
+    }
+}
+
+fn transport(is_http: bool) -> &'static str {
+    if is_http { "tcp" } else { "pipe" }
 }
 
 /// What a transport knows of a request beside its bytes.

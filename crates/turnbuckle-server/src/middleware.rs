@@ -28,25 +28,42 @@
 mod audit;
 mod concurrency;
 mod innermost;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod operation;
 mod rate_limit;
+mod session;
 mod timeout;
 mod timing;
 
 pub use audit::{AuditLog, AuditRecord, AuditSink, JsonLines};
 pub use concurrency::ConcurrencyLimit;
+#[cfg(feature = "metrics")]
+pub use metrics::Metrics;
 pub use operation::Operation;
 pub(crate) use operation::{is_offered, target};
 pub use rate_limit::RateLimit;
+pub(crate) use session::Told;
+pub use session::{SessionKey, SessionStart};
 pub use timeout::Timeout;
 pub use timing::Timing;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
-use turnbuckle_protocol::{RpcError, jsonrpc::Request};
+use turnbuckle_protocol::{
+    RpcError,
+    jsonrpc::{Request, code},
+};
 use turnbuckle_store::BoxFuture;
 
-use crate::exchange::{Exchange, Outcome};
+use crate::{
+    exchange::{Exchange, Outcome},
+    incident,
+};
 use innermost::Innermost;
 
 /// A layer around every request that a handler or a list answers.
@@ -77,6 +94,16 @@ use innermost::Innermost;
 pub trait Middleware: Send + Sync + 'static {
     /// Answers an operation, usually by running what comes next.
     fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer>;
+
+    /// Hears that a session began. Clients of revisions without a handshake have none.
+    fn session_began(&self, session: &SessionStart) {
+        let _ = session;
+    }
+
+    /// Hears that a session ended: by the client, with its connection, or because nobody used it for too long.
+    fn session_ended(&self, session: SessionKey) {
+        let _ = session;
+    }
 }
 
 impl<F, Fut> Middleware for F
@@ -129,14 +156,22 @@ impl<F: FnOnce(Ending)> Drop for Guard<F> {
     fn drop(&mut self) {
         if let Some(tell) = self.0.take() {
             // A panic on its way up is no cancellation, and ends as an internal error.
-            tell(if std::thread::panicking() {
+            let ending = if std::thread::panicking() {
                 Ending::Error {
-                    code: turnbuckle_protocol::jsonrpc::code::INTERNAL_ERROR,
+                    code: code::INTERNAL_ERROR,
                 }
             } else {
                 Ending::Cancelled
-            });
+            };
+            undisturbed(|| tell(ending));
         }
+    }
+}
+
+/// Calls a layer where nobody waits for an answer: a panic there is logged, and goes no further.
+fn undisturbed(call: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
+        incident::panicked(&*panic);
     }
 }
 

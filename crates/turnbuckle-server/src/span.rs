@@ -72,12 +72,7 @@ fn describe(span: &Span, server: &Server, request: &Request<'_>, caller: &Caller
     }
     let id = request.id.to_string();
     span.record("jsonrpc.request.id", tracing::field::display(Excerpt(&id)));
-    let transport = if caller.headers.is_some() {
-        "tcp"
-    } else {
-        "pipe"
-    };
-    span.record("network.transport", transport);
+    span.record("network.transport", caller.transport());
     if let Some(session) = session(caller) {
         span.record(
             "mcp.session.id",

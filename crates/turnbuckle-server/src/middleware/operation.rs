@@ -102,6 +102,11 @@ impl Operation {
         self.call().caller.rules.version()
     }
 
+    /// How the request came: `tcp` for HTTP, `pipe` for stdio and other byte streams.
+    pub fn transport(&self) -> &'static str {
+        self.call().caller.transport()
+    }
+
     /// Where the request belongs in a distributed trace.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.cx.trace()

@@ -32,6 +32,8 @@ mod lines_peer;
 mod lines_rounds;
 mod lines_running;
 mod listener;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod middleware;
 mod middleware_audit;
 mod middleware_limits;

@@ -455,3 +455,19 @@ fn an_ending_has_the_names_of_logs_and_of_telemetry() {
         assert_eq!(ending.error_type().as_deref(), kind);
     }
 }
+
+#[tokio::test]
+async fn a_layer_that_panics_while_it_is_told_of_an_end_disturbs_nobody() {
+    let broken = Timing::new(|_, ending, _| {
+        assert!(ending != Ending::Cancelled, "on purpose");
+    });
+    let mut peer = Peer::new(server().layer(broken));
+    let id = peer.request("tools/call", modern(tool("sleep"))).await;
+
+    peer.cancel(id).await;
+
+    let answer = peer.call_modern("tools/call", tool("ok")).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "fine");
+    let rest = peer.finish().await;
+    assert!(rest.is_empty(), "{rest:?}");
+}
