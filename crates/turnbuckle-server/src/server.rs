@@ -45,7 +45,7 @@ struct Shared {
 }
 
 /// Longer than anybody waits, and short enough to be added to any time.
-const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+pub(crate) const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// What is fixed once the server runs.
 #[derive(Clone)]

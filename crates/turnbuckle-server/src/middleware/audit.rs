@@ -1,6 +1,7 @@
 //! Who did what, when, and what came of it.
 
 mod json_lines;
+mod timestamp;
 
 pub use json_lines::JsonLines;
 

@@ -15,6 +15,7 @@ use turnbuckle_protocol::RpcError;
 use turnbuckle_store::BoxFuture;
 
 use super::{Answer, Middleware, Next, Operation};
+use crate::server::FOREVER;
 use buckets::{Buckets, Pace};
 
 /// Lets each caller do so much in a time, and refuses what is beyond it.
@@ -62,7 +63,7 @@ impl RateLimit {
         assert!(operations > 0 && !time.is_zero(), "a rate is not zero");
         let most_callers = 10_000;
         Self {
-            pace: Pace::new(time / operations, operations),
+            pace: Pace::new((time / operations).min(FOREVER), operations),
             most_callers,
             caller: Arc::new(|operation, mut hasher| default_caller(operation, &mut hasher)),
             test: None,
@@ -147,7 +148,7 @@ fn default_caller(operation: &Operation, hasher: &mut impl Hasher) {
 /// The part of an address that one caller cannot choose: whoever has an address of IPv6 has 2^64 of them.
 fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
-        IpAddr::V4(address) => u128::from(address.to_ipv6_mapped().to_bits()),
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
         IpAddr::V6(address) => address.to_bits() >> 64,
     }
 }

@@ -6,9 +6,7 @@ use tokio::time::{Instant, sleep_until};
 use turnbuckle_store::BoxFuture;
 
 use super::{Answer, Middleware, Next, Operation};
-
-/// Longer than anybody waits, and short enough to be added to any time.
-const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+use crate::server::FOREVER;
 
 /// Ends operations that take too long.
 ///

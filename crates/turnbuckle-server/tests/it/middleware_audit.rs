@@ -21,16 +21,23 @@ use crate::{
 
 /// A file in memory, which may be shut for a while.
 #[derive(Clone, Default)]
-struct Paper(Arc<(Mutex<(Vec<u8>, bool)>, Condvar)>);
+struct Paper(Arc<Sheet>);
+
+#[derive(Default)]
+struct Sheet {
+    written: Mutex<Vec<u8>>,
+    is_shut: Mutex<bool>,
+    opened: Condvar,
+}
 
 impl Paper {
     fn set_shut(&self, shut: bool) {
-        self.0.0.lock().unwrap().1 = shut;
-        self.0.1.notify_all();
+        *self.0.is_shut.lock().unwrap() = shut;
+        self.0.opened.notify_all();
     }
 
     fn lines(&self) -> Vec<Value> {
-        let written = self.0.0.lock().unwrap().0.clone();
+        let written = self.0.written.lock().unwrap().clone();
         let lines = String::from_utf8(written).unwrap();
         let parse = |line: &str| serde_json::from_str(line).expect("every line is JSON");
         lines.lines().map(parse).collect()
@@ -39,9 +46,9 @@ impl Paper {
 
 impl Write for Paper {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let state = self.0.0.lock().unwrap();
-        let mut open = self.0.1.wait_while(state, |(_, shut)| *shut).unwrap();
-        open.0.extend_from_slice(bytes);
+        let is_shut = self.0.is_shut.lock().unwrap();
+        drop(self.0.opened.wait_while(is_shut, |shut| *shut).unwrap());
+        self.0.written.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

@@ -33,7 +33,7 @@ fn everything() -> Value {
     json!({ "roots": {}, "sampling": {} })
 }
 
-fn call(name: &str, traceparent: Value) -> Value {
+fn call(name: &str, traceparent: &Value) -> Value {
     let meta = json!({ "traceparent": traceparent, "tracestate": STATE, "baggage": BAGGAGE });
     json!({ "name": name, "arguments": {}, "_meta": meta })
 }
@@ -49,7 +49,7 @@ async fn a_handler_sees_the_trace_on_every_way() {
     let mut legacy = Peer::initialized(server(), "2025-11-25", json!({})).await;
     let mut lines = Peer::new(server());
     let http = Caller::new(server());
-    let params = call("show", json!(PARENT));
+    let params = call("show", &json!(PARENT));
     let mut message = http_caller::modern("tools/call", json!({ "name": "show" }));
     for (key, value) in params["_meta"].as_object().unwrap() {
         message["params"]["_meta"][key] = value.clone();
@@ -73,11 +73,11 @@ async fn what_does_not_follow_the_grammar_is_ignored() {
     let mut peer = Peer::new(server());
     let long = format!("00-{}", "a".repeat(100_000));
     for wrong in [json!("00-zz-1-01"), json!(7), json!(["x"]), json!(long)] {
-        let answer = peer.call_modern("tools/call", call("show", wrong)).await;
+        let answer = peer.call_modern("tools/call", call("show", &wrong)).await;
         // Baggage stands on its own; a state without a parent does not.
         assert_eq!(*text(&answer), *format!("- - {BAGGAGE}"), "{answer}");
     }
-    let mut none = call("show", json!("00-zz-1-01"));
+    let mut none = call("show", &json!("00-zz-1-01"));
     none["_meta"]["baggage"] = json!("a \"quoted\" text");
     let answer = peer.call_modern("tools/call", none).await;
     assert_eq!(*text(&answer), "none");
@@ -86,7 +86,8 @@ async fn what_does_not_follow_the_grammar_is_ignored() {
 #[tokio::test]
 async fn questions_in_a_session_carry_the_trace_on() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
-    peer.request("tools/call", call("ask", json!(PARENT))).await;
+    peer.request("tools/call", call("ask", &json!(PARENT)))
+        .await;
     let results = [
         ("roots/list", json!({ "roots": [] })),
         (
@@ -117,14 +118,14 @@ async fn questions_in_a_session_carry_the_trace_on() {
 #[tokio::test]
 async fn a_question_in_a_result_carries_the_trace_where_it_has_a_meta() {
     let mut peer = Peer::new(server());
-    let first = modern_with(call("ask", json!(PARENT)), everything());
+    let first = modern_with(call("ask", &json!(PARENT)), everything());
     let asked = peer.call("tools/call", first).await;
     let question = &asked["result"]["inputRequests"]["roots"];
     assert_eq!(question["params"]["_meta"]["traceparent"], PARENT);
 
     // The next round belongs to another span, and is still the same call.
     let other = PARENT.replace("00f067aa0ba902b7", "00f067aa0ba902b8");
-    let mut retry = modern_with(call("ask", json!(other)), everything());
+    let mut retry = modern_with(call("ask", &json!(other)), everything());
     retry["requestState"] = asked["result"]["requestState"].clone();
     retry["inputResponses"] = json!({ "roots": { "roots": [] } });
     let asked = peer.call("tools/call", retry).await;

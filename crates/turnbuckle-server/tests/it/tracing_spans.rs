@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnbuckle_server::{
     Server, Tool, ToolError,
-    middleware::{Answer, Next, Operation},
+    middleware::{Answer, Next, Operation, Timing},
 };
 
 use crate::{
-    http_caller::Caller,
+    http_caller::{self, Caller},
     lines_peer::{Peer, modern, modern_with},
     listener::Listener,
     middleware::{server, tool},
@@ -164,6 +165,42 @@ async fn handlers_and_layers_run_inside_the_span() {
     peer.call_modern("tools/call", tool("talk")).await;
 
     assert_eq!(listener.request().events, ["layer", "before", "after"]);
+}
+
+#[tokio::test]
+async fn timing_may_write_events() {
+    let (listener, _guard) = Listener::listen();
+    let mut peer = Peer::new(server().layer(Timing::events()));
+
+    peer.call_modern("tools/call", tool("ok")).await;
+
+    assert_eq!(listener.request().events, ["answered"]);
+}
+
+#[tokio::test]
+async fn over_a_socket_the_span_knows_where_the_client_is() {
+    let (listener, _guard) = Listener::listen();
+    let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(turnbuckle_server::http::serve(socket, server()));
+    let message = http_caller::modern("tools/list", json!({})).to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n\r\n{message}",
+        message.len()
+    );
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    let seen = listener.request();
+    assert_eq!(seen.field("client.address"), "127.0.0.1");
+    let port = stream.local_addr().unwrap().port().to_string();
+    assert_eq!(seen.field("client.port"), port);
+    assert_eq!(seen.field("network.transport"), "tcp");
 }
 
 #[tokio::test]

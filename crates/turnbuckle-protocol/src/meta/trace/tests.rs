@@ -110,3 +110,18 @@ fn what_is_written_is_what_was_read() {
         serde_json::to_string(&trace).expect("strings can be written")
     );
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_text_panics_and_what_is_kept_is_bounded(
+        parent in "(00|cc)-[0-9a-f]{30,33}-[0-9a-fé]{16}-0[01].{0,40}",
+        state in ".{0,600}",
+        baggage in ".{0,40}",
+    ) {
+        if let Some(trace) = TraceContext::new(Some(&parent), Some(&state), Some(&baggage)) {
+            proptest::prop_assert!(trace.trace_id().is_none_or(|id| id.len() == 32));
+            proptest::prop_assert!(trace.tracestate().is_none_or(str::is_ascii));
+            trace.write_to(&mut Meta::new());
+        }
+    }
+}

@@ -7,13 +7,13 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use serde::Serialize;
 use turnbuckle_protocol::jsonrpc::Excerpt;
 
-use super::{AuditRecord, AuditSink};
+use super::{AuditRecord, AuditSink, timestamp::rfc3339};
 use crate::middleware::Ending;
 
 /// How long whoever drops the last clone waits for what is still to be written.
@@ -107,7 +107,7 @@ impl Drop for Shared {
 fn write_all(mut writer: impl Write, lines: &Receiver<Vec<u8>>) {
     let mut failing = false;
     while let Ok(line) = lines.recv() {
-        let written = write_some(&mut writer, line, lines);
+        let written = write_some(&mut writer, &line, lines);
         if let (Err(error), false) = (&written, failing) {
             tracing::error!(%error, "the audit log cannot be written");
         }
@@ -115,12 +115,8 @@ fn write_all(mut writer: impl Write, lines: &Receiver<Vec<u8>>) {
     }
 }
 
-fn write_some(
-    writer: &mut impl Write,
-    first: Vec<u8>,
-    lines: &Receiver<Vec<u8>>,
-) -> io::Result<()> {
-    writer.write_all(&first)?;
+fn write_some(writer: &mut impl Write, first: &[u8], lines: &Receiver<Vec<u8>>) -> io::Result<()> {
+    writer.write_all(first)?;
     while let Ok(line) = lines.try_recv() {
         writer.write_all(&line)?;
     }
@@ -201,65 +197,10 @@ fn line(record: &AuditRecord<'_>, dropped: u64) -> Vec<u8> {
     bytes
 }
 
-/// A time in UTC to the millisecond, as logs write it.
-fn rfc3339(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = civil(days);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-        since.subsec_millis(),
-    )
-}
-
-/// The date that lies so many days after 1 January 1970.
-fn civil(mut days: u64) -> (u64, u64, u64) {
-    let is_leap = |year: u64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    let mut year = 1970;
-    loop {
-        let length = if is_leap(year) { 366 } else { 365 };
-        if days < length {
-            break;
-        }
-        days -= length;
-        year += 1;
-    }
-    let february = if is_leap(year) { 29 } else { 28 };
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    (year, month, days + 1)
-}
-
 impl std::fmt::Debug for JsonLines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("JsonLines")
             .field("dropped", &self.dropped())
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_written_in_utc() {
-        let at = |seconds, millis| {
-            rfc3339(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(millis))
-        };
-        assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(at(951_782_400, 7), "2000-02-29T00:00:00.007Z");
-        assert_eq!(at(1_785_196_799, 999), "2026-07-27T23:59:59.999Z");
-        assert_eq!(at(1_798_761_600, 0), "2027-01-01T00:00:00.000Z");
-        assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
     }
 }
