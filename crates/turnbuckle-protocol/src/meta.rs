@@ -4,9 +4,11 @@
 
 mod key;
 mod request;
+mod trace;
 
 pub use key::MetaKeyError;
 pub use request::RequestMeta;
+pub use trace::TraceContext;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};

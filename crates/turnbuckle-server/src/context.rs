@@ -4,14 +4,16 @@ use std::{
     any::Any,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
 use bytes::Bytes;
 use serde::Serialize;
+use tracing::Instrument as _;
 use turnbuckle_protocol::{
     Meta, Principal, RequestId, jsonrpc,
+    meta::TraceContext,
     types::{ClientCapabilities, Implementation, LogLevel, LoggingMessageParams, ProgressParams},
 };
 use turnbuckle_store::{Change, TaskRecord};
@@ -20,7 +22,7 @@ use crate::{
     Server,
     exchange::Run,
     input::Rounds,
-    lifecycle::{Caller, TaskDesign},
+    lifecycle::{Caller, TaskDesign, live::Tags},
     outbox::Outbox,
     tasks::{self, RunningTask},
 };
@@ -46,6 +48,10 @@ pub(crate) struct Call {
     progress: Mutex<f64>,
     /// The keys of the questions that this run has asked.
     asked: Mutex<Vec<String>>,
+    /// How often progress was reported, whoever wanted to hear of it.
+    steps: AtomicU32,
+    /// Whether the result is one in which a tool says what went wrong.
+    is_tool_error: AtomicBool,
     /// The task that the call has become.
     task: OnceLock<Arc<RunningTask>>,
     /// Whether the handler may make a task of the call, and the one it made.
@@ -80,6 +86,7 @@ impl Context {
 
     async fn report(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let call = &self.call;
+        call.steps.fetch_add(1, Ordering::Relaxed);
         if call.is_muted() {
             return;
         }
@@ -142,6 +149,13 @@ impl Context {
         self.call.caller.principal.as_deref()
     }
 
+    /// Where the request belongs in a distributed trace, if the client said so by the rules of W3C Trace Context.
+    ///
+    /// What the server asks the client because of this request carries it on.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.call.caller.trace.as_deref()
+    }
+
     /// The id of the request, for logs.
     pub fn request_id(&self) -> &RequestId {
         &self.call.id
@@ -199,7 +213,7 @@ impl Context {
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
-        tokio::spawn(future).await.ok()
+        tokio::spawn(future.in_current_span()).await.ok()
     }
 
     /// The server that runs this handler.
@@ -228,6 +242,8 @@ impl Call {
             rounds,
             progress: Mutex::new(f64::NEG_INFINITY),
             asked: Mutex::default(),
+            steps: AtomicU32::new(0),
+            is_tool_error: AtomicBool::new(false),
             task: OnceLock::new(),
             turn: Turn::default(),
         }
@@ -264,6 +280,14 @@ impl Call {
     /// The task that the handler just made of the call.
     pub(crate) fn turned(&self) -> Option<(&Arc<TaskRecord>, &Arc<RunningTask>)> {
         Some((self.turn.made.get()?, self.task.get()?))
+    }
+
+    /// What a request to the client says about where it comes from.
+    pub(crate) fn tags(&self) -> Tags<'_> {
+        Tags {
+            trace: self.caller.trace.as_deref(),
+            task: None,
+        }
     }
 
     /// Sends a message on behalf of the handler: to the caller, or to those who wait for the task.
@@ -318,6 +342,21 @@ impl Call {
             asked.push(key.to_owned());
         }
         first
+    }
+
+    /// How often the handler has reported progress.
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// Says whether the result is one in which a tool says what went wrong.
+    pub(crate) fn is_tool_error(&self) -> bool {
+        self.is_tool_error.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the result is one in which a tool says what went wrong.
+    pub(crate) fn set_tool_error(&self, is_tool_error: bool) {
+        self.is_tool_error.store(is_tool_error, Ordering::Relaxed);
     }
 
     /// The outcome of a round that ended with open questions.

@@ -25,14 +25,30 @@ use crate::{
         Asking, Caller, TaskDesign,
         stateless::{Mirror, mismatch},
     },
+    middleware,
     reply::Reply,
-    request_error, subscriptions,
+    request_error, span, subscriptions,
     tasks::{self, Way},
     tools::{Output, ToolError, ToolErrorKind},
 };
 
 /// Begins to answer a request whose sender is known and whose method its revision has.
 pub(crate) fn begin(
+    server: &Server,
+    request: &Request<'_>,
+    caller: Caller,
+    mirror: Option<&dyn Mirror>,
+) -> Exchange {
+    if span::nobody_listens() && server.layers().is_empty() {
+        return find(server, request, caller, mirror);
+    }
+    let span = span::of(server, request, &caller);
+    let exchange = span.in_scope(|| find(server, request, caller, mirror));
+    middleware::around(exchange.in_span(span), request)
+}
+
+/// Finds what answers a request.
+fn find(
     server: &Server,
     request: &Request<'_>,
     caller: Caller,
@@ -195,7 +211,7 @@ impl Task<'_, '_> {
         let (id, server) = (self.request.id.clone(), self.server.clone());
         if self.caller.rules.asking == Asking::Request {
             let call = Arc::new(Call::new(id, server, self.caller, None));
-            let run = guarded(|| start(arguments, Context { call: call.clone() }));
+            let run = begin_handler(arguments, Context { call: call.clone() }, start);
             return Exchange::new(call, run);
         }
         let params = &self.request.params;
@@ -203,7 +219,7 @@ impl Task<'_, '_> {
             Err(error) => self.fail(error),
             Ok((rounds, None)) => {
                 let call = Arc::new(Call::new(id, server, self.caller, Some(Box::new(rounds))));
-                let run = guarded(|| start(arguments, Context { call: call.clone() }));
+                let run = begin_handler(arguments, Context { call: call.clone() }, start);
                 Exchange::new(call, run)
             }
             Ok((rounds, Some(stored))) => {
@@ -539,12 +555,10 @@ fn tool_result(call: &Call, tool: &Tool, returned: Result<Output, ToolError>) ->
         Err(ToolErrorKind::Undeclared(_, message)) => CallToolResult::error(message),
         Err(ToolErrorKind::Protocol(error)) => return Err(error),
     };
-    if let Some(task) = call.task() {
-        if result.is_error == Some(true) {
-            task.has_failed();
-        }
-        call.tag(&mut result.meta);
+    if result.is_error == Some(true) {
+        call.set_tool_error(true);
     }
+    call.tag(&mut result.meta);
     Ok(Reply::new(call).with_meta(&mut result, |result| &mut result.meta, None))
 }
 
@@ -554,6 +568,24 @@ fn failed(name: &str, error: &(dyn Error + 'static)) -> CallToolResult {
     CallToolResult::error(format!(
         "`{name}` failed; the server's log has the reason under incident {id}"
     ))
+}
+
+/// Begins to run a handler: at once, or where layers have their say first, when they let it.
+fn begin_handler(
+    arguments: &str,
+    cx: Context,
+    start: impl FnOnce(&str, Context) -> Run + Send + 'static,
+) -> Run {
+    if cx.call.server.layers().is_empty() {
+        return guarded(|| start(arguments, cx));
+    }
+    let arguments = arguments.to_owned();
+    Run::Handler(Box::pin(async move {
+        match start(&arguments, cx) {
+            Run::Ready(outcome) => outcome,
+            Run::Handler(handler) => handler.await,
+        }
+    }))
 }
 
 /// Runs the synchronous beginning of a handler; a panic there is an internal error like any other.

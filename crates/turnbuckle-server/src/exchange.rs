@@ -11,9 +11,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use tracing::Span;
 use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 
-use crate::{context::Call, incident, tasks};
+use crate::{context::Call, incident, span, tasks};
 
 /// A future that a handler became.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -53,6 +54,10 @@ pub(crate) struct Exchange {
     pub(crate) call: Arc<Call>,
     run: Option<BoxFuture<Outcome>>,
     outcome: Option<Outcome>,
+    /// Whether what runs sees to the end of a round itself.
+    ends_rounds: bool,
+    /// Only where someone listens.
+    span: Option<Box<Span>>,
 }
 
 impl Exchange {
@@ -62,13 +67,40 @@ impl Exchange {
                 call,
                 run: None,
                 outcome: Some(outcome),
+                ends_rounds: false,
+                span: None,
             },
             Run::Handler(run) => Self {
                 call,
                 run: Some(run),
                 outcome: None,
+                ends_rounds: false,
+                span: None,
             },
         }
+    }
+
+    /// Puts something around what runs, which then sees to the end of a round by itself.
+    pub(crate) fn wrapped(
+        mut self,
+        wrap: impl FnOnce(Arc<Call>, Run) -> BoxFuture<Outcome>,
+    ) -> Self {
+        let run = match (self.run.take(), self.outcome.take()) {
+            (Some(handler), _) => Run::Handler(handler),
+            (None, Some(outcome)) => Run::Ready(outcome),
+            (None, None) => return self,
+        };
+        self.run = Some(wrap(self.call.clone(), run));
+        self.ends_rounds = true;
+        self
+    }
+
+    /// Runs inside a span from now on, and notes there how it ends.
+    pub(crate) fn in_span(mut self, span: Span) -> Self {
+        if !span.is_disabled() {
+            self.span = Some(Box::new(span));
+        }
+        self
     }
 
     /// The id that the answer will bear.
@@ -127,12 +159,15 @@ impl Exchange {
     }
 
     fn poll_handler(&mut self, cx: &mut Context<'_>) {
+        let _inside = self.span.as_deref().map(Span::enter);
         while let Some(run) = &mut self.run {
             let outcome = match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
-                Ok(polled) if self.call.turned().is_some() => self.go_on_as_task(polled),
+                Ok(polled) if self.call.turned().is_some() => {
+                    go_on_as_task(&self.call, self.run.take(), polled)
+                }
                 // An open question ends the round, even if the handler would do without its answer: it is dropped, and
                 // runs again with it.
-                Ok(polled) => match (self.call.end_of_round(), polled) {
+                Ok(polled) => match (end_of_round(&self.call, self.ends_rounds), polled) {
                     (Some(Run::Ready(outcome)), _) => outcome,
                     (Some(Run::Handler(last)), _) => {
                         self.run = Some(last);
@@ -148,30 +183,30 @@ impl Exchange {
         }
     }
 
-    /// Hands the handler over to a task of its own, and answers with that.
-    fn go_on_as_task(&mut self, polled: Poll<Outcome>) -> Outcome {
-        let (Some((record, task)), Some(run)) = (self.call.turned(), self.run.take()) else {
-            return Err(RpcError::internal("no task"));
-        };
-        let handler = match polled {
-            Poll::Pending => run,
-            Poll::Ready(outcome) => Box::pin(std::future::ready(outcome)),
-        };
-        tasks::go_on(self.call.clone(), task.clone(), handler);
-        tasks::created(&self.call, record)
-    }
-
     /// Drops the handler and returns what it still had to say.
     fn abandon(&mut self) -> Vec<Bytes> {
-        self.run = None;
+        self.stop();
         let rest = std::iter::from_fn(|| self.call.outbox.pop()).collect();
         self.call.outbox.close();
         rest
     }
 
+    /// Drops the handler inside its span.
+    fn stop(&mut self) {
+        let inside = self.span.as_deref().map(Span::enter);
+        self.run = None;
+        drop(inside);
+        if let Some(span) = self.span.take() {
+            span::cancel(&span);
+        }
+    }
+
     /// The response as it goes on the wire, and its HTTP status.
     fn finish(&mut self, outcome: Outcome) -> (Vec<u8>, u16) {
         self.call.outbox.close();
+        if let Some(span) = self.span.take() {
+            span::end(&span, &self.call, &outcome);
+        }
         match outcome {
             Ok(body) => (body, 200),
             Err(error) => {
@@ -182,13 +217,36 @@ impl Exchange {
     }
 }
 
+/// Hands a handler over to a task of its own, and answers with that.
+fn go_on_as_task(
+    call: &Arc<Call>,
+    run: Option<BoxFuture<Outcome>>,
+    polled: Poll<Outcome>,
+) -> Outcome {
+    let (Some((record, task)), Some(run)) = (call.turned(), run) else {
+        return Err(RpcError::internal("no task"));
+    };
+    let handler = match polled {
+        Poll::Pending => run,
+        Poll::Ready(outcome) => Box::pin(std::future::ready(outcome)),
+    };
+    tasks::go_on(call.clone(), task.clone(), handler);
+    tasks::created(call, record)
+}
+
 impl Drop for Exchange {
     fn drop(&mut self) {
         // One that came to its end has closed it already.
-        if self.run.take().is_some() || self.outcome.is_some() {
+        if self.run.is_some() || self.outcome.is_some() {
+            self.stop();
             self.call.outbox.close();
         }
     }
+}
+
+/// The outcome of a round that ended with open questions, unless that is for someone else to see.
+fn end_of_round(call: &Call, seen_to: bool) -> Option<Run> {
+    if seen_to { None } else { call.end_of_round() }
 }
 
 impl Answer {

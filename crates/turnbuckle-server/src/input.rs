@@ -109,7 +109,13 @@ impl Context {
         match &call.caller.live {
             // Without a handshake nobody is there to answer.
             Some(live) if call.caller.client.info.is_some() => live
-                .ask(&call.outbox, "ping", b"{}", "", call.server.patience())
+                .ask(
+                    &call.outbox,
+                    "ping",
+                    b"{}",
+                    self.call.tags(),
+                    call.server.patience(),
+                )
                 .await
                 .map(drop),
             _ => Ok(()),
@@ -151,7 +157,8 @@ impl Context {
         let answer = match (rules.asking, &call.caller.live, &call.rounds) {
             _ if call.task().is_some() => tasks::ask(call, key, method, question).await?,
             (Asking::Request, Some(live), _) => {
-                live.ask(&call.outbox, method, &question, "", call.server.patience())
+                let patience = call.server.patience();
+                live.ask(&call.outbox, method, &question, call.tags(), patience)
                     .await?
             }
             (Asking::Round, _, Some(rounds)) => match rounds.ask(key, method, question) {

@@ -17,6 +17,7 @@ mod incident;
 mod input;
 mod lifecycle;
 pub mod lines;
+pub mod middleware;
 mod outbox;
 mod prompts;
 mod reply;
@@ -28,6 +29,7 @@ mod shape;
 #[cfg(feature = "skills")]
 mod skills;
 mod source;
+mod span;
 pub mod stdio;
 mod subscriptions;
 mod tasks;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
     jsonrpc::{Request, code},
-    meta::RequestMeta,
+    meta::{RequestMeta, TraceContext},
     revision::Versioned,
     types::LogLevel,
 };
@@ -114,6 +114,11 @@ impl Rules {
         self.revision != Revision::MODERN
     }
 
+    /// The revision's name, for people and telemetry.
+    pub(crate) fn version(&self) -> &'static str {
+        self.revision.as_str()
+    }
+
     /// The HTTP status of a JSON-RPC error.
     pub(crate) fn status(&self, error: i64) -> u16 {
         match error {
@@ -192,6 +197,14 @@ pub(crate) fn meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcErro
         .map_err(|error| RpcError::invalid_params(format!("`_meta`: {}", error.message)))
 }
 
+/// Reads where a request belongs in a distributed trace. Most do not say.
+fn trace(meta: &RequestMeta<'_>) -> Option<Box<TraceContext>> {
+    if meta.traceparent.is_none() && meta.baggage.is_none() {
+        return None;
+    }
+    TraceContext::of(meta).map(Box::new)
+}
+
 /// Says whether a request that came over HTTP speaks for itself; every other one belongs to a session.
 ///
 /// The handshake is never modern by its header alone: clients of both eras send the newest version with it.
@@ -229,9 +242,16 @@ pub(crate) struct Caller {
     pub(crate) connected: Option<Arc<Connected>>,
     /// The session that it belongs to, be it only a connection.
     pub(crate) session: Option<SessionId>,
+    /// Where the request belongs in a distributed trace.
+    pub(crate) trace: Option<Box<TraceContext>>,
 }
 
 impl Caller {
+    /// How the request came, as telemetry names it.
+    pub(crate) fn transport(&self) -> &'static str {
+        transport(self.headers.is_some())
+    }
+
     /// Resolves when the connection of the request ends.
     pub(crate) async fn closed(&self) {
         match &self.connected {
@@ -239,6 +259,17 @@ impl Caller {
             None => std::future::pending().await,
         }
     }
+}
+
+impl Arrival {
+    /// How the request came, as telemetry names it.
+    pub(crate) fn transport(&self) -> &'static str {
+        transport(self.headers.is_some())
+    }
+}
+
+fn transport(is_http: bool) -> &'static str {
+    if is_http { "tcp" } else { "pipe" }
 }
 
 /// What a transport knows of a request beside its bytes.

@@ -24,6 +24,8 @@ pub(crate) struct Outbox {
 struct State {
     queue: VecDeque<Bytes>,
     driver: Option<Waker>,
+    /// Whoever polls the handler, where that is not the driver.
+    inside: Option<Waker>,
     senders: Vec<Waker>,
     cancelled: bool,
     hangs_up: bool,
@@ -108,12 +110,21 @@ impl Outbox {
         }
     }
 
+    /// Remembers who polls the handler, if it is someone else than the driver.
+    pub(crate) fn watch_inside(&self, cx: &Context<'_>) {
+        let mut state = self.lock();
+        let driver = state.driver.as_ref();
+        if !driver.is_some_and(|driver| driver.will_wake(cx.waker())) {
+            state.inside = Some(cx.waker().clone());
+        }
+    }
+
     /// Wakes the driver, so that it looks at the call again.
     pub(crate) fn wake(&self) {
-        let driver = self.lock().driver.take();
-        if let Some(driver) = driver {
-            driver.wake();
-        }
+        let mut state = self.lock();
+        let wakers = [state.driver.take(), state.inside.take()];
+        drop(state);
+        wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
     /// Asks the driver to drop the handler.

@@ -19,6 +19,7 @@ use crate::{
     extension::{Added, Extensions},
     input::Keys,
     lifecycle::{Rules, live::Patience},
+    middleware::{Layer, Middleware},
     subscriptions::Listeners,
     tasks::{Registry, TaskSettings},
 };
@@ -53,7 +54,7 @@ struct Shared {
 }
 
 /// Longer than anybody waits, and short enough to be added to any time.
-const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+pub(crate) const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// What is fixed once the server runs.
 #[derive(Clone)]
@@ -68,6 +69,7 @@ struct Settings {
     validate_output: bool,
     tasks: TaskSettings,
     extensions: Arc<Extensions>,
+    layers: Vec<Layer>,
 }
 
 impl Server {
@@ -87,6 +89,7 @@ impl Server {
             validate_output: false,
             tasks: TaskSettings::default(),
             extensions: Arc::default(),
+            layers: Vec::new(),
         };
         let store = Store::memory();
         Self {
@@ -315,6 +318,15 @@ impl Server {
         self.set(|settings| settings.tasks.poll_interval = interval)
     }
 
+    /// Puts a layer around every request that a handler or a list answers.
+    ///
+    /// Layers run in the order in which they were added, the first outermost. [`middleware`](crate::middleware) has some
+    /// ready-made, and says how to write one.
+    #[must_use]
+    pub fn layer(self, layer: impl Middleware) -> Self {
+        self.set(|settings| settings.layers.push(Arc::new(layer)))
+    }
+
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         let shared = self.shared_mut();
         change(&mut shared.settings);
@@ -433,6 +445,10 @@ impl Server {
         for source in &self.catalog().sources {
             source.clone().attend(self);
         }
+    }
+
+    pub(crate) fn layers(&self) -> &[Layer] {
+        &self.shared.settings.layers
     }
 
     /// The `_meta` of every modern result, as bytes.

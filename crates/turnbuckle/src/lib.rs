@@ -48,6 +48,8 @@
 //! - [`Server`] and what it offers: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]. The feature `validation`
 //!   enforces what the schemas of tools say beyond their types; `skills` adds `Server::skills` for folders of instructions.
 //! - [`Extension`]: methods that the protocol itself does not have.
+//! - [`middleware`]: layers around every request: limits, timeouts, an audit log, your own. The feature `metrics` adds
+//!   numbers for dashboards. Every request has a `tracing` span in any case.
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.

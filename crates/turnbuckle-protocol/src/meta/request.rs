@@ -12,6 +12,7 @@ use crate::{
 ///
 /// Nothing is built, and unknown keys are skipped. Whoever needs the identity or the capabilities of the client
 /// parses the raw text it finds here. A known key that is null counts as absent; a key that comes twice is an error.
+/// [`TraceContext`](super::TraceContext) says what of the trace keys is well formed.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RequestMeta<'a> {
@@ -56,9 +57,10 @@ impl<'a> RequestMeta<'a> {
                 keys::CLIENT_CAPABILITIES => read.client_capabilities = Some(value),
                 keys::LOG_LEVEL => read.log_level = Some(text(&key, value)?),
                 keys::PROGRESS_TOKEN => read.progress_token = Some(token(&key, value)?),
-                keys::TRACEPARENT => read.traceparent = Some(text(&key, value)?),
-                keys::TRACESTATE => read.tracestate = Some(text(&key, value)?),
-                keys::BAGGAGE => read.baggage = Some(text(&key, value)?),
+                // A trace that nobody can read is no reason to refuse the request.
+                keys::TRACEPARENT => read.traceparent = string_value(value),
+                keys::TRACESTATE => read.tracestate = string_value(value),
+                keys::BAGGAGE => read.baggage = string_value(value),
                 _ => {}
             }
         }

@@ -29,6 +29,7 @@ use crate::{
         session::{self, Begun},
         stands_alone,
     },
+    middleware::SessionKey,
     tasks,
 };
 
@@ -66,8 +67,11 @@ async fn begin_session(
         return refusal::answer(answer);
     }
     endpoint.sweep_if_due().await;
+    let version = record.revision.as_str();
     match endpoint.server.store_ref().sessions.create(record).await {
         Ok(session) => {
+            let key = SessionKey::of(&session);
+            endpoint.server.session_began(key, version, "tcp");
             let mut response = refusal::answer(answer);
             if let Ok(id) = HeaderValue::try_from(session.to_string()) {
                 response.headers_mut().insert(MCP_SESSION_ID, id);
@@ -270,7 +274,7 @@ pub(super) async fn delete(endpoint: &Arc<Endpoint>, head: Head) -> Response<Bod
     };
     let store = endpoint.server.store_ref();
     match store.sessions.remove(&known.id).await {
-        Ok(true) => {}
+        Ok(true) => endpoint.server.session_ended(SessionKey::of(&known.id)),
         Ok(false) => return known::unknown(None),
         Err(error) => return known::unavailable(None, &error),
     }

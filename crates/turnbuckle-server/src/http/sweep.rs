@@ -5,6 +5,7 @@ use std::{sync::Arc, sync::Mutex, time::Duration};
 use tokio::time::{Instant, sleep};
 
 use super::{endpoint::Endpoint, presence::lock};
+use crate::middleware::SessionKey;
 
 /// How often to look.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -50,6 +51,7 @@ impl Endpoint {
             Ok(expired) => {
                 for session in expired {
                     self.presences.close(&session);
+                    self.server.session_ended(SessionKey::of(&session));
                     let _ = store.events.forget(&session).await;
                 }
             }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use sha2::{Digest, Sha256};
-use turnbuckle_protocol::{Principal, RpcError, jsonrpc::Params};
+use turnbuckle_protocol::{Principal, RpcError, jsonrpc::Params, meta::TraceContext};
 use turnbuckle_store::JournalId;
 
 use super::{
@@ -223,15 +223,16 @@ impl Rounds {
     fn hand_over(&self, call: &Call, open: &[Open], journal: Journal) -> Run {
         let purpose = self.purpose(&call.server, call.caller.principal.as_deref());
         let reply = Reply::new(call);
+        let questions = questions(open, call.caller.trace.as_deref());
         let bytes = to_json(&journal);
         if bytes.len() <= LARGEST_TRAVELLING {
             let sealed = call
                 .server
                 .keys()
                 .seal(&to_json(&Travelling::Whole(journal)), &purpose);
-            return Run::Ready(Ok(reply.input_required(&questions(open), &sealed)));
+            return Run::Ready(Ok(reply.input_required(&questions, &sealed)));
         }
-        let (server, questions) = (call.server.clone(), questions(open));
+        let server = call.server.clone();
         let owner = owner(&server, call.caller.principal.as_deref());
         Run::Handler(Box::pin(async move {
             let journals = &server.store_ref().journals;
@@ -284,12 +285,17 @@ impl State {
 /// The digest of entries that are effects and not questions.
 const EFFECT: [u8; 16] = *b"an effect, once.";
 
-fn questions(open: &[Open]) -> Vec<u8> {
+fn questions(open: &[Open], trace: Option<&TraceContext>) -> Vec<u8> {
     #[derive(Serialize)]
     struct Question<'a> {
         method: &'a str,
         params: &'a RawValue,
     }
+    // Of all questions within a result, only this one has a `_meta`.
+    let traced = trace.and_then(|trace| {
+        let params = serde_json::json!({ "_meta": trace });
+        serde_json::value::to_raw_value(&params).ok()
+    });
     let mut out = vec![b'{'];
     for (at, open) in open.iter().enumerate() {
         if at > 0 {
@@ -299,7 +305,10 @@ fn questions(open: &[Open]) -> Vec<u8> {
         out.push(b':');
         out.extend_from_slice(&to_json(&Question {
             method: open.method,
-            params: &open.params,
+            params: match &traced {
+                Some(traced) if open.method == "roots/list" => traced,
+                _ => &open.params,
+            },
         }));
     }
     out.push(b'}');

@@ -16,6 +16,8 @@ use tokio::{sync::oneshot, time::Instant};
 use turnbuckle_protocol::{
     RequestId, RpcError,
     jsonrpc::{self, Malformed, Response},
+    meta::TraceContext,
+    types::tasks::legacy::RelatedTask,
 };
 
 use super::visits::Visits;
@@ -48,16 +50,23 @@ pub(crate) struct Patience {
     pub(crate) total: Duration,
 }
 
+/// What the `_meta` of a request to the client says beside its progress token.
+#[derive(Clone, Copy)]
+pub(crate) struct Tags<'a> {
+    /// Where it belongs in a distributed trace.
+    pub(crate) trace: Option<&'a TraceContext>,
+    /// The task that asks.
+    pub(crate) task: Option<&'a RelatedTask>,
+}
+
 impl Live {
     /// Sends a request to the client on the stream of the call that causes it, and waits for the answer.
-    ///
-    /// `meta` has more members for its `_meta`, as JSON.
     pub(crate) async fn ask(
         &self,
         outbox: &Outbox,
         method: &'static str,
         params: &[u8],
-        meta: &str,
+        tags: Tags<'_>,
         patience: Patience,
     ) -> Result<String, AskError> {
         let id = RequestId::from(self.next_id());
@@ -81,7 +90,7 @@ impl Live {
             open.settled = true;
             return Err(AskError::Gone { method });
         }
-        outbox.push(request(&open.id, method, params, meta).into());
+        outbox.push(request(&open.id, method, params, tags).into());
         loop {
             let heard = lock(&self.questions)
                 .get(&open.id)
@@ -247,7 +256,7 @@ impl Drop for OpenQuestion<'_> {
 }
 
 /// Writes a request; its id is also its progress token, so that a slow client can ask for more time.
-fn request(id: &RequestId, method: &str, params: &[u8], meta: &str) -> Vec<u8> {
+fn request(id: &RequestId, method: &str, params: &[u8], tags: Tags<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(params.len() + 128);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut out);
@@ -255,11 +264,17 @@ fn request(id: &RequestId, method: &str, params: &[u8], meta: &str) -> Vec<u8> {
     out.extend_from_slice(method.as_bytes());
     out.extend_from_slice(br#"","params":{"_meta":{"progressToken":"#);
     id.write(&mut out);
-    if !meta.is_empty() {
-        out.push(b',');
-        out.extend_from_slice(meta.as_bytes());
+    if let Some(task) = tags.task {
+        out.extend_from_slice(br#","io.modelcontextprotocol/related-task":"#);
+        out.extend_from_slice(&serde_json::to_vec(task).unwrap_or_default());
     }
-    out.push(b'}');
+    match tags.trace.and_then(|trace| serde_json::to_vec(trace).ok()) {
+        Some(trace) => {
+            out.push(b',');
+            out.extend_from_slice(trace.strip_prefix(b"{").unwrap_or(b"}"));
+        }
+        None => out.push(b'}'),
+    }
     let rest = params.strip_prefix(b"{").unwrap_or(b"}");
     if rest != b"}" {
         out.push(b',');

@@ -23,7 +23,7 @@ use crate::{
     exchange::{Exchange, Run},
     input,
     reply::Reply,
-    request_error,
+    request_error, span,
     subscriptions::{Notice, concerns},
     tasks::{self, Owner},
 };
@@ -52,13 +52,15 @@ pub(crate) fn initialize(
         let listed = arrival.principal.is_some() || !arrival.is_forgotten;
         capabilities.tasks = Some(tasks_capability(listed));
     }
-    let caller = caller(&record, None, Arc::default(), arrival);
+    let caller = caller(&record, RequestMeta::default(), Arc::default(), arrival);
+    let span = span::of(server, request, &caller);
     let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
     server.attend();
     let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
     result.instructions = server.instructions_text().map(str::to_owned);
     let outcome = Ok(Reply::new(&call).object(&mut result, None));
-    Ok((record, Exchange::new(call, Run::Ready(outcome))))
+    let exchange = Exchange::new(call, Run::Ready(outcome));
+    Ok((record, exchange.in_span(span)))
 }
 
 /// Says that tools may be called as tasks; tasks are listed only where those of different callers can be told apart.
@@ -137,13 +139,16 @@ pub(crate) fn begin(
     meta: RequestMeta<'_>,
     arrival: Arrival,
 ) -> Begun {
-    let caller = caller(record, meta.progress_token, live, arrival);
+    let caller = caller(record, meta, live, arrival);
     if let Some(begun) = own(server, request, &caller) {
+        let span = span::of(server, request, &caller);
         let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
         return match begun {
-            Ok(None) => Begun::Exchange(empty(call)),
-            Ok(Some(change)) => Begun::Change(change, empty(call)),
-            Err(error) => Begun::Exchange(Exchange::new(call, Run::Ready(Err(error)))),
+            Ok(None) => Begun::Exchange(empty(call).in_span(span)),
+            Ok(Some(change)) => Begun::Change(change, empty(call).in_span(span)),
+            Err(error) => {
+                Begun::Exchange(Exchange::new(call, Run::Ready(Err(error))).in_span(span))
+            }
         };
     }
     if server.is_lenient() && request.method == "completions/complete" {
@@ -169,7 +174,7 @@ pub(crate) fn begin(
 /// Answers a ping that came before any handshake.
 pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
     let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
-    let caller = caller(&record, None, Arc::default(), arrival);
+    let caller = caller(&record, RequestMeta::default(), Arc::default(), arrival);
     empty(Arc::new(Call::new(id, server.clone(), caller, None)))
 }
 
@@ -322,7 +327,7 @@ fn is_known(method: &str, revision: Revision) -> bool {
 
 fn caller(
     record: &SessionRecord,
-    progress_token: Option<RequestId>,
+    meta: RequestMeta<'_>,
     live: Arc<Live>,
     arrival: Arrival,
 ) -> Caller {
@@ -333,7 +338,8 @@ fn caller(
         headers: arrival.headers,
         peer: arrival.peer,
         extensions: arrival.extensions,
-        progress_token,
+        trace: super::trace(&meta),
+        progress_token: meta.progress_token,
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
         may_be_asked: record.initialized,
         live: Some(live),

@@ -71,6 +71,7 @@ pub(crate) fn admit(
             status: 404,
         });
     }
+    let trace = super::trace(&meta);
     let log_level = meta
         .log_level
         .as_deref()
@@ -100,6 +101,7 @@ pub(crate) fn admit(
         says_goodbye: arrival.says_goodbye,
         connected: arrival.connected,
         session: None,
+        trace,
     })
 }
 

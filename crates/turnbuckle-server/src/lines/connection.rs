@@ -27,6 +27,7 @@ use crate::{
         session::{self, Begun},
         stateless,
     },
+    middleware::{SessionKey, Told},
 };
 
 /// Arrays whose answers may wait for each other at one time.
@@ -44,6 +45,8 @@ pub(crate) struct Connection {
     /// What requests on it share.
     pub(super) connected: Arc<Connected>,
     session: Mutex<Option<Arc<SessionRecord>>>,
+    /// Tells layers of the session's end.
+    told: Mutex<Option<Told>>,
     session_limits: SessionLimits,
     batches: Arc<Semaphore>,
     /// The task that tells the session of changes.
@@ -79,6 +82,7 @@ impl Connection {
             max_in_flight: options.max_in_flight,
             connected: Arc::default(),
             session: Mutex::default(),
+            told: Mutex::default(),
             session_limits: SessionLimits::default(),
             batches: Arc::new(Semaphore::new(MOST_OPEN_BATCHES)),
             announcer: Mutex::default(),
@@ -210,7 +214,13 @@ impl Connection {
                 self.handshake_limit
             )));
         }
+        let transport = arrival.transport();
         let (record, exchange) = session::initialize(&self.server, request, arrival)?;
+        let version = record.revision.as_str();
+        let key = SessionKey::at(&*self.connected);
+        // The earlier one ends before this one begins: they have the same key.
+        drop(lock(&self.told).take());
+        *lock(&self.told) = self.server.session_lives(key, version, transport);
         self.live.starts_over();
         *lock(&self.session) = Some(Arc::new(record));
         Ok(exchange)

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::{RpcError, types::tasks::legacy::RelatedTask};
 use turnbuckle_store::{Change, TaskAnswer, TaskChange, TaskOutcome, TaskRecord};
 
 use super::{
@@ -19,6 +19,7 @@ use crate::{
     context::Call,
     exchange::{BoxFuture, Outcome},
     input::AskError,
+    lifecycle::live::Tags,
     reply::Reply,
 };
 
@@ -75,7 +76,7 @@ impl Asked {
         self.0.retain(|(key, _)| open(key));
         for (key, question) in &record.questions {
             if self.0.iter().all(|(asked, _)| asked != key) {
-                let ask = pass_on(call.clone(), question.clone(), record.id.to_string());
+                let ask = pass_on(call.clone(), question.clone(), shape::related(record));
                 self.0.push((key.clone(), Box::pin(ask)));
             }
         }
@@ -102,7 +103,7 @@ impl Asked {
 }
 
 /// Asks the client one question of a task. Nothing comes of it if the client is gone.
-async fn pass_on(call: Arc<Call>, question: bytes::Bytes, task: String) -> Option<TaskAnswer> {
+async fn pass_on(call: Arc<Call>, question: bytes::Bytes, task: RelatedTask) -> Option<TaskAnswer> {
     #[derive(Deserialize)]
     struct Question<'a> {
         #[serde(borrow)]
@@ -113,10 +114,13 @@ async fn pass_on(call: Arc<Call>, question: bytes::Bytes, task: String) -> Optio
     let question: Question<'_> = serde_json::from_slice(&question).ok()?;
     let method = known(&question.method)?;
     let live = call.caller.live.as_ref()?;
-    let related = format!(r#""io.modelcontextprotocol/related-task":{{"taskId":"{task}"}}"#);
+    let tags = Tags {
+        task: Some(&task),
+        ..call.tags()
+    };
     let params = question.params.get().as_bytes();
     let patience = call.server.patience();
-    let asked = live.ask(&call.outbox, method, params, &related, patience);
+    let asked = live.ask(&call.outbox, method, params, tags, patience);
     match asked.await {
         Ok(answer) => Some(TaskAnswer::Given(answer.into())),
         Err(AskError::Gone { .. }) => None,

@@ -4,10 +4,7 @@ use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Poll,
     time::Duration,
 };
@@ -38,8 +35,6 @@ pub(crate) struct RunningTask {
     owner: Arc<str>,
     ttl: Duration,
     related: RelatedTask,
-    /// Whether the tool said that it failed.
-    said_error: AtomicBool,
     /// Calls that wait for the result, and hear of progress meanwhile.
     watchers: Mutex<Vec<Arc<Call>>>,
     /// When everyone was last told what the task said of itself.
@@ -56,7 +51,6 @@ impl RunningTask {
             owner: record.owner.clone(),
             ttl: record.ttl,
             related: shape::related(record),
-            said_error: AtomicBool::new(false),
             watchers: Mutex::default(),
             announced: Mutex::default(),
         })
@@ -75,11 +69,6 @@ impl RunningTask {
     /// How messages of the task name it, where the design wants that.
     pub(crate) fn related(&self) -> &RelatedTask {
         &self.related
-    }
-
-    /// Notes that the tool said that it failed.
-    pub(crate) fn has_failed(&self) {
-        self.said_error.store(true, Ordering::Relaxed);
     }
 
     /// Sends a message to everyone who waits for the result. Nobody else wants it, and nothing is kept.
@@ -176,7 +165,7 @@ async fn run(
         () = tokio::time::sleep(task.ttl) => return,
         outcome = caught(handler) => outcome,
     };
-    let mut change = end(&call, &task, outcome);
+    let mut change = end(&call, outcome);
     loop {
         match changed(&server, &task.id, change).await {
             Ok(_) => return,
@@ -229,14 +218,13 @@ async fn caught(mut handler: BoxFuture<Outcome>) -> Outcome {
 }
 
 /// How a task ends with an outcome.
-fn end(call: &Call, task: &RunningTask, outcome: Outcome) -> TaskChange {
+fn end(call: &Call, outcome: Outcome) -> TaskChange {
     let body = match outcome {
         Ok(body) => Bytes::from(body),
         Err(error) => return failure(&error),
     };
-    let said_error = task.said_error.load(Ordering::Relaxed);
     let (status, message) = match call.caller.rules.tasks {
-        TaskDesign::Asked if said_error => (
+        TaskDesign::Asked if call.is_tool_error() => (
             TaskStatus::Failed,
             Some("the tool reports an error; its result has the details".to_owned()),
         ),

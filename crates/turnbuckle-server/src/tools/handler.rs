@@ -115,8 +115,9 @@ where
     T: IntoOutput,
     E: Into<ToolError>,
 {
+    let span = tracing::Span::current();
     let mut running = AbortOnDrop(tokio::task::spawn_blocking(move || {
-        work().map_err(Into::into)
+        span.in_scope(work).map_err(Into::into)
     }));
     match (&mut running.0).await {
         Ok(outcome) => outcome,

@@ -40,6 +40,12 @@ mod lines_messages;
 mod lines_peer;
 mod lines_rounds;
 mod lines_running;
+mod listener;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod middleware;
+mod middleware_audit;
+mod middleware_limits;
 mod mounting;
 mod older_peers;
 #[cfg(feature = "skills")]
@@ -79,4 +85,6 @@ mod tasks_server;
 mod tools_checked;
 #[cfg(not(feature = "validation"))]
 mod tools_unchecked;
+mod trace_context;
+mod tracing_spans;
 mod visibility;
