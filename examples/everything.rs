@@ -10,6 +10,8 @@
 //! ```
 
 mod check;
+#[path = "check/everything.rs"]
+mod requests;
 
 use std::{
     error::Error,
@@ -366,7 +368,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ["--listen", address, "--old-transport"] => {
             listen(Http::new(server()).http_sse(HttpSse::new()), address).await?;
         }
-        ["--check"] => check::run(server()).await?,
+        ["--check"] => requests::run(server()).await?,
         _ => stdio::serve(server()).await?,
     }
     Ok(())

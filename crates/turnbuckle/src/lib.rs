@@ -58,6 +58,8 @@
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod expansion;
+#[cfg(doctest)]
+mod guides;
 
 #[cfg(feature = "macros")]
 pub use turnbuckle_macros::{prompt, resource, tool};

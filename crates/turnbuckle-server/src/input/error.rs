@@ -1,5 +1,6 @@
 //! Why a question got no answer.
 
+use serde_json::Value;
 use turnbuckle_protocol::{
     RpcError,
     jsonrpc::code,
@@ -134,12 +135,43 @@ pub(crate) fn undeclared(rules: &Rules, needed: &ClientCapabilities, message: &s
     }
 }
 
+/// Names capabilities; of one that has parts, the parts that are needed.
 fn describe(needed: &ClientCapabilities) -> String {
-    match serde_json::to_value(needed) {
-        Ok(serde_json::Value::Object(members)) => {
-            let names: Vec<_> = members.keys().map(|name| format!("`{name}`")).collect();
-            names.join(", ")
+    let Ok(Value::Object(members)) = serde_json::to_value(needed) else {
+        return "what the handler needs".to_owned();
+    };
+    let names = members.iter().flat_map(|(name, parts)| match parts {
+        Value::Object(parts) if !parts.is_empty() => {
+            let parts = parts.keys().map(|part| format!("`{name}.{part}`"));
+            parts.collect::<Vec<_>>()
         }
-        _ => "what the handler needs".to_owned(),
+        _ => vec![format!("`{name}`")],
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+    use turnbuckle_protocol::types::ElicitationCapability;
+
+    use super::*;
+
+    fn message(elicitation: ElicitationCapability) -> String {
+        let needed = Box::new(ClientCapabilities::new().elicitation(elicitation));
+        AskError::Undeclared { needed }.to_string()
+    }
+
+    #[test]
+    fn a_client_that_lacks_a_part_of_a_capability_learns_which() {
+        let forms = ElicitationCapability::default();
+        assert_eq!(
+            message(forms.clone()),
+            "the client does not offer `elicitation`"
+        );
+        assert_eq!(
+            message(forms.url(Map::new())),
+            "the client does not offer `elicitation.url`"
+        );
     }
 }

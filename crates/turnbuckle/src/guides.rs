@@ -1,0 +1,22 @@
+//! The guides of `docs/`, here only so that their code is compiled and run as it stands there.
+
+#[doc = include_str!("../../../docs/first-server.md")]
+mod first_server {}
+
+#[doc = include_str!("../../../docs/both-eras.md")]
+mod both_eras {}
+
+#[doc = include_str!("../../../docs/asking-the-user.md")]
+mod asking_the_user {}
+
+#[doc = include_str!("../../../docs/tasks.md")]
+mod tasks {}
+
+#[doc = include_str!("../../../docs/axum.md")]
+mod axum {}
+
+#[doc = include_str!("../../../docs/errors.md")]
+mod errors {}
+
+#[doc = include_str!("../../../docs/your-own-transport.md")]
+mod your_own_transport {}
