@@ -16,9 +16,11 @@ const ROLE: &str = "TURNBUCKLE_TEST_ATTACK";
 const SURVIVED: &str = "the server has survived";
 
 type Attack = Pin<Box<dyn Future<Output = ()>>>;
+/// What begins an attack.
+type Begin = fn() -> Attack;
 
 /// Attacks by name, with the megabytes that the process may have.
-const ATTACKS: [(&str, u32, fn() -> Attack); 17] = [
+const ATTACKS: [(&str, u32, Begin); 17] = [
     ("hoard", 64, || Box::pin(hoard())),
     ("handshakes", 64, || Box::pin(http::handshakes())),
     (
