@@ -146,9 +146,11 @@ impl Look {
         let mut paths = Vec::new();
         self.collect("", inside, 0, &mut paths)?;
         paths.sort_unstable();
+        // A name that moves while the folder is read may be met twice.
+        paths.dedup();
         let mut sizes = 0;
         for (_, path) in &paths {
-            sizes += fs::metadata(path)?.len();
+            sizes += still_there(fs::metadata(path))?.map_or(0, |metadata| metadata.len());
         }
         if sizes > MOST_BYTES {
             return Err(SkillError::TooLarge.into());
@@ -157,7 +159,9 @@ impl Look {
         let mut head = None;
         let mut files = Vec::new();
         for (name, path) in paths {
-            let known = self.file(&path, name == MANIFEST)?;
+            let Some(known) = still_there(self.file(&path, name == MANIFEST))? else {
+                continue;
+            };
             if name == MANIFEST {
                 head = known.head.clone();
             }
@@ -208,7 +212,7 @@ impl Look {
             if !one.is_folder {
                 paths.push((name, one.path));
             } else if depth < DEEPEST {
-                let inside = self.list(&one.path)?;
+                let inside = still_there(self.list(&one.path))?.unwrap_or_default();
                 self.collect(&format!("{name}/"), inside, depth + 1, paths)?;
             } else {
                 return Err(io::Error::other("its folders lie too deep").into());
@@ -229,7 +233,7 @@ impl Look {
                 .checked_sub(1)
                 .ok_or_else(|| io::Error::other("there are too many files"))?;
             let one = one?;
-            if let Some(one) = self.admit(&one)? {
+            if let Some(one) = still_there(self.admit(&one))?.flatten() {
                 inside.push(one);
             }
         }
@@ -301,6 +305,15 @@ impl Known {
             size: bytes.len() as u64,
             head,
         })
+    }
+}
+
+/// What was found, unless it has gone since it was listed: then it is no part of the skill, as a file that an editor
+/// writes and moves into its place is none.
+fn still_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
     }
 }
 
