@@ -76,6 +76,11 @@ fn comes_back(template: &UriTemplate) {
         .map(|name| (name.to_owned(), value.clone()))
         .collect();
     let uri = template.expand(&expected.clone().into_iter().collect());
+    // A variable ends where the literal behind it first occurs, even if another variable brought it: `{?a,b}&`.
+    let mut literals = source.split('}').filter_map(|rest| rest.split('{').next());
+    if literals.any(|literal| !literal.is_empty() && uri.matches(literal).count() != 1) {
+        return;
+    }
     assert_eq!(template.matches(&uri), Some(expected), "{uri}");
 }
 
