@@ -61,6 +61,8 @@ pub struct Tool {
     promise: Option<Validator>,
     /// Whether a call may or must become a task.
     pub(crate) task: TaskSupport,
+    /// Whether the author said that no call may, rather than nothing.
+    pub(crate) forbids_tasks: bool,
     /// Whether the handler says itself when it becomes one.
     pub(crate) asks_first: bool,
 }
@@ -161,6 +163,7 @@ impl Tool {
             fingerprint,
             promise: None,
             task: TaskSupport::Forbidden,
+            forbids_tasks: false,
             asks_first: false,
         };
         match output {
@@ -250,6 +253,7 @@ impl Tool {
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
         self.task = support;
+        self.forbids_tasks = support == TaskSupport::Forbidden;
         self
     }
 

@@ -49,6 +49,10 @@ mod spec_schema;
 mod spec_streams;
 mod spec_tools;
 mod stdio_process;
+mod testing_desk;
+mod testing_failures;
+mod testing_http;
+mod testing_peer;
 #[cfg(feature = "validation")]
 mod tools_checked;
 #[cfg(not(feature = "validation"))]
