@@ -50,6 +50,7 @@
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
+//! - [`testing`]: a client in memory, for tests of your server.
 //! - [`store`]: where sessions, events and changes are kept, and the traits for a place of your own.
 
 #[cfg(feature = "macros")]
@@ -61,6 +62,13 @@ pub use turnbuckle_macros::{prompt, resource, tool};
 pub use turnbuckle_protocol::types;
 pub use turnbuckle_server::*;
 pub use turnbuckle_store as store;
+
+/// The code of the guides is compiled and run with the tests.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../../docs/testing.md")]
+    mod testing {}
+}
 
 /// What is on the wire below the payloads of [`types`].
 pub mod protocol {

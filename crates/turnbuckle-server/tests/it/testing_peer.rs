@@ -102,8 +102,8 @@ async fn calls_overlap_on_every_edge() {
     for edge in edges() {
         let mut peer = edge.connect(desk()).await;
         let slow = peer.start("tools/call", json!({ "name": "sleep" })).await;
-        let sum: Sum = peer.call_tool("sum", json!({})).await.structured();
-        assert_eq!(sum.sum, 3, "{edge}");
+        let sum = peer.call_tool("sum", json!({})).await.text();
+        assert_eq!(sum, r#"{"sum":3}"#, "{edge}");
         assert_eq!(peer.finish(slow).await.text(), "awake", "{edge}");
     }
 }
@@ -153,9 +153,16 @@ async fn a_round_may_be_taken_by_hand() {
 async fn time_need_not_be_paused() {
     for edge in edges() {
         let mut peer = edge.connect(desk()).await;
-        let sum: Sum = peer.call_tool("sum", json!({})).await.structured();
-        assert_eq!(sum.sum, 3, "{edge}");
+        let sum = peer.call_tool("sum", json!({})).await.text();
+        assert_eq!(sum, r#"{"sum":3}"#, "{edge}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn structured_content_is_read_into_its_type() {
+    let mut peer = Peer::connect(desk()).await;
+    let sum: Sum = peer.call_tool("sum", json!({})).await.structured();
+    assert_eq!(sum.sum, 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +189,7 @@ async fn every_message_is_recorded_as_it_was() {
 
     let directions: Vec<_> = messages.iter().map(|message| message.direction).collect();
     let (sent, got) = (Direction::Sent, Direction::Received);
-    assert_eq!(directions, [sent, got, sent, sent, got, got]);
+    assert_eq!(directions, [sent, got, sent, sent, got, got, got]);
     assert_eq!(messages[2].method(), Some("notifications/initialized"));
     assert!(messages[4].is_notification());
     assert_eq!(messages[0].json["params"]["protocolVersion"], "2025-11-25");
@@ -204,9 +211,9 @@ async fn an_exchange_in_a_session_reads_well() {
         [
             r#"→ notifications/initialized"#,
             r#"→ tools/call #2 {"name":"sign","arguments":{},"_meta":{"progressToken":2}}"#,
-            r#"← elicitation/create ?1 {"message":"Who signs?","requestedSchema":{"type":"object","properties":{"name":{"description":"Your name.","type":"string"}},"required":["name"]}}"#,
+            r#"← elicitation/create ?1 {"_meta":{"progressToken":"?1"},"message":"Who signs?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","description":"Your name."}},"required":["name"]}}"#,
             r#"→ ?1 {"action":"accept","content":{"name":"Ada"}}"#,
-            r#"← sampling/createMessage ?2 {"messages":[{"role":"user","content":{"type":"text","text":"Dear all"}}],"maxTokens":1024}"#,
+            r#"← sampling/createMessage ?2 {"_meta":{"progressToken":"?2"},"messages":[{"role":"user","content":{"type":"text","text":"Dear all"}}],"maxTokens":1000}"#,
             r#"→ ?2 {"role":"assistant","model":"m","content":{"type":"text","text":"Yours"}}"#,
             r#"← #2 {"content":[{"type":"text","text":"Yours, Ada"}]}"#,
         ]
@@ -227,7 +234,11 @@ async fn an_exchange_in_rounds_reads_well() {
         peer.recorded().lines().collect::<Vec<_>>(),
         [
             r#"→ tools/call #1 {"name":"sign","arguments":{},"_meta":{"progressToken":1}}"#,
-            r#"← #1 {"resultType":"input_required"}"#,
+            r#"← #1 {"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"Who signs?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","description":"Your name."}},"required":["name"]}}}},"requestState":"…"}"#,
+            r#"→ tools/call #2 {"name":"sign","arguments":{},"_meta":{"progressToken":1},"inputResponses":{"name":{"action":"decline"}},"requestState":"…"}"#,
+            r#"← #2 error {"code":-32021,"message":"the client does not offer `sampling`","data":{"requiredCapabilities":{"sampling":{}}}}"#,
+            r#"→ tools/call #3 {"name":"nobody"}"#,
+            r#"← #3 error {"code":-32602,"message":"there is no tool `nobody`"}"#,
         ]
     );
 }

@@ -96,6 +96,7 @@ impl Transcript {
         match (key, value) {
             (key, _) if UNTOUCHED.contains(&key) => Some(value.clone()),
             (key, Value::String(_)) if UNFORESEEN.contains(&key) => Some("…".into()),
+            ("progressToken", token) => Some(self.token(token)),
             ("taskId", Value::String(id)) => Some(self.task(id)),
             ("taskIds", Value::Array(ids)) => Some(
                 ids.iter()
@@ -111,6 +112,12 @@ impl Transcript {
             }
             _ => Some(self.tidy(value)),
         }
+    }
+
+    /// The server's questions are their own tokens.
+    fn token(&self, token: &Value) -> Value {
+        let question = self.questions.get(&token.to_string());
+        question.map_or(token.clone(), |number| format!("?{number}").into())
     }
 
     fn task(&mut self, id: &str) -> Value {

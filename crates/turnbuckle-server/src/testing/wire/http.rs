@@ -50,8 +50,7 @@ impl HttpWire {
                     return Err(refusal(response).await);
                 }
                 if method == Some("notifications/initialized") && self.client.session.is_some() {
-                    self.tasks
-                        .spawn(listen(self.client.clone(), self.sender.clone()));
+                    self.listen().await;
                 }
                 Ok(())
             }
@@ -63,14 +62,11 @@ impl HttpWire {
     }
 
     pub(super) fn hang_up(&mut self, id: i64) -> bool {
-        // In a session a broken connection cancels nothing.
-        if self.client.session.is_some() {
-            return false;
-        }
         if let Some(running) = self.running.remove(&id) {
             running.abort();
         }
-        true
+        // In a session a broken connection cancels nothing.
+        self.client.session.is_none()
     }
 
     pub(super) async fn close(self) {
@@ -91,6 +87,22 @@ impl HttpWire {
         self.client.version = negotiated.map(str::to_owned);
         self.sender.send(Ok(answer)).ok();
         Ok(())
+    }
+
+    /// Opens the stream of the session, and passes on what comes on it.
+    async fn listen(&mut self) {
+        let response = self.client.get(None).await;
+        if !response.is_stream() {
+            return;
+        }
+        let (mut events, sender) = (response.events(), self.sender.clone());
+        self.tasks.spawn(async move {
+            while let Some(message) = events.read_message().await {
+                if sender.send(Ok(message)).is_err() {
+                    return;
+                }
+            }
+        });
     }
 
     /// Posts a request, and lets its response come as it likes.
@@ -137,20 +149,6 @@ async fn exchange(client: HttpClient, message: Value, sender: UnboundedSender<Ar
         false => Err(refusal(response).await),
     };
     sender.send(arrival).ok();
-}
-
-/// Passes on what comes on the stream of the session.
-async fn listen(client: HttpClient, sender: UnboundedSender<Arrival>) {
-    let response = client.get(None).await;
-    if !response.is_stream() {
-        return;
-    }
-    let mut events = response.events();
-    while let Some(message) = events.read_message().await {
-        if sender.send(Ok(message)).is_err() {
-            return;
-        }
-    }
 }
 
 async fn refusal(response: HttpResponse) -> Trouble {
