@@ -3,6 +3,8 @@
 mod headers;
 mod response;
 
+use std::time::Duration;
+
 use ::http::{Method, Request, Response};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -43,6 +45,7 @@ pub fn http(server: impl Into<Http>) -> HttpClient {
         session: None,
         version: None,
         principal: None,
+        patience: PATIENCE,
     }
 }
 
@@ -61,6 +64,8 @@ pub struct HttpClient {
     pub version: Option<String>,
     /// Who the client is, as an authorizing layer would have found out.
     pub principal: Option<Principal>,
+    /// How long it waits for anything before the test fails; 100 seconds unless set.
+    pub patience: Duration,
 }
 
 impl HttpClient {
@@ -132,8 +137,8 @@ impl HttpClient {
         request: ::http::request::Builder,
         body: impl Into<Bytes>,
     ) -> HttpResponse {
-        let response = timeout(PATIENCE, self.call(request, body.into())).await;
-        HttpResponse::new(response.expect("a response begins in time"))
+        let response = timeout(self.patience, self.call(request, body.into())).await;
+        HttpResponse::new(response.expect("a response begins in time"), self.patience)
     }
 
     /// A request for one message.

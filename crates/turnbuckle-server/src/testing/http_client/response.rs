@@ -9,16 +9,17 @@ use serde_json::Value;
 use tokio::time::timeout;
 use turnbuckle_protocol::codec::sse::{Decoder, Limits, Received};
 
-use crate::{http::Body, testing::PATIENCE};
+use crate::http::Body;
 
 /// The response to a request.
 pub struct HttpResponse {
     response: Response<Body>,
+    patience: Duration,
 }
 
 impl HttpResponse {
-    pub(in crate::testing) fn new(response: Response<Body>) -> Self {
-        Self { response }
+    pub(in crate::testing) fn new(response: Response<Body>, patience: Duration) -> Self {
+        Self { response, patience }
     }
 
     /// The status.
@@ -47,7 +48,7 @@ impl HttpResponse {
     ///
     /// If it does not end in time.
     pub async fn bytes(self) -> Bytes {
-        let body = timeout(PATIENCE, self.response.into_body().collect()).await;
+        let body = timeout(self.patience, self.response.into_body().collect()).await;
         let Ok(body) = body.expect("the body ends in time");
         body.to_bytes()
     }
@@ -82,6 +83,7 @@ impl HttpResponse {
             body: self.response.into_body(),
             decoder: Decoder::new(Limits::default()),
             chunk: Bytes::new(),
+            patience: self.patience,
         }
     }
 }
@@ -97,6 +99,7 @@ pub struct Events {
     body: Body,
     decoder: Decoder,
     chunk: Bytes,
+    patience: Duration,
 }
 
 impl Events {
@@ -106,7 +109,7 @@ impl Events {
     ///
     /// If neither comes in time.
     pub async fn next(&mut self) -> Option<Received> {
-        let event = timeout(PATIENCE, self.read()).await;
+        let event = timeout(self.patience, self.read()).await;
         event.expect("the stream goes on in time, or ends")
     }
 
@@ -116,7 +119,7 @@ impl Events {
     ///
     /// If neither comes in time, or if an event is no message.
     pub async fn message(&mut self) -> Option<Value> {
-        let message = timeout(PATIENCE, self.read_message()).await;
+        let message = timeout(self.patience, self.read_message()).await;
         message.expect("the stream goes on in time, or ends")
     }
 
@@ -126,7 +129,7 @@ impl Events {
     ///
     /// If neither comes in time.
     pub async fn bytes(&mut self) -> Option<Bytes> {
-        let bytes = timeout(PATIENCE, self.read_bytes()).await;
+        let bytes = timeout(self.patience, self.read_bytes()).await;
         bytes.expect("the stream goes on in time, or ends")
     }
 

@@ -120,7 +120,8 @@ impl HttpWire {
 
 async fn respond(client: HttpClient, message: Value) -> HttpResponse {
     let request = client.posting(&message);
-    HttpResponse::new(client.call(request, message.to_string().into()).await)
+    let response = client.call(request, message.to_string().into()).await;
+    HttpResponse::new(response, client.patience)
 }
 
 /// Posts a request and passes on what comes back, until it is answered.
