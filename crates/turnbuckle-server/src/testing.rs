@@ -22,7 +22,7 @@
 //!
 //! - [`Peer`] and [`Connect`]: who the client is, what it says, and how it answers questions.
 //! - [`edges`]: every transport in every revision it has, so that one test runs on all of them.
-//! - [`http`]: one level below, requests and responses of HTTP without a socket.
+//! - [`http()`]: one level below, requests and responses of HTTP without a socket.
 //! - [`every_way`]: one tool call, as a call and as a task, in the old ways and the new ones; all must give the same.
 //! - [`Effects`] and [`Changes`]: what handlers did, and what clients would be told of it.
 //!
