@@ -232,9 +232,14 @@ impl<T: Listed> Table<T> {
         self.places.contains_key(key)
     }
 
+    /// The item with this key, whoever may see it.
+    pub(crate) fn named(&self, key: &str) -> Option<&Arc<T>> {
+        self.all.items.get(*self.places.get(key)?)
+    }
+
     /// The item with this key, if there is one that the caller may see.
     pub(crate) fn get(&self, key: &str, principal: Option<&Principal>) -> Option<&Arc<T>> {
-        let item = self.all.items.get(*self.places.get(key)?)?;
+        let item = self.named(key)?;
         item.visibility().allows(principal).then_some(item)
     }
 

@@ -353,8 +353,22 @@ impl Http {
         Service::new(self.endpoint(None))
     }
 
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(crate) fn endpoint_path(&self) -> &str {
+        &self.options.path
+    }
+
     fn endpoint(self, bound: Option<SocketAddr>) -> Arc<Endpoint> {
         Arc::new(Endpoint::new(self.server, self.options, bound))
+    }
+}
+
+impl From<Server> for Http {
+    fn from(server: Server) -> Self {
+        Self::new(server)
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Tool {
     promise: Option<Validator>,
     /// Whether a call may or must become a task.
     pub(crate) task: TaskSupport,
+    /// Whether the author said that no call may, rather than nothing.
+    pub(crate) forbids_tasks: bool,
     /// Whether the handler says itself when it becomes one.
     pub(crate) asks_first: bool,
 }
@@ -164,6 +166,7 @@ impl Tool {
             visibility: Visibility::default(),
             promise: None,
             task: TaskSupport::Forbidden,
+            forbids_tasks: false,
             asks_first: false,
         };
         match output {
@@ -253,6 +256,7 @@ impl Tool {
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
         self.task = support;
+        self.forbids_tasks = support == TaskSupport::Forbidden;
         self
     }
 

@@ -18,5 +18,8 @@ mod axum {}
 #[doc = include_str!("../../../docs/errors.md")]
 mod errors {}
 
+#[doc = include_str!("../../../docs/testing.md")]
+mod testing {}
+
 #[doc = include_str!("../../../docs/your-own-transport.md")]
 mod your_own_transport {}

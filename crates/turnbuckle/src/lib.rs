@@ -53,6 +53,7 @@
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
+//! - [`testing`]: a client in memory, for tests of your server.
 //! - [`store`]: where sessions, events and changes are kept, and the traits for a place of your own.
 
 #[cfg(feature = "macros")]

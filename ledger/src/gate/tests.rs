@@ -77,6 +77,15 @@ fn advice_and_the_duties_of_others_need_no_proof() {
 }
 
 #[test]
+fn a_duty_that_is_proven_only_with_foreign_data_may_be_proven_or_not() {
+    let rows = [row("a.one", "MUST", "server")];
+    let exemptions = listed(&[("a.one", "proven only where the schemas are")]);
+
+    assert!(faults(&rows, &["a.one"], &exemptions).is_empty());
+    assert!(faults(&rows, &[], &exemptions).is_empty());
+}
+
+#[test]
 fn a_listed_duty_that_is_proven_is_stale() {
     let rows = [row("a.one", "MUST", "server")];
 

@@ -1,29 +1,14 @@
 //! One request to a server in memory.
 
-use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use turnbuckle::{Server, lines::serve_lines};
+use serde_json::Value;
+use turnbuckle::{Server, testing::Peer};
 
 /// Sends a request that stands on its own, and returns the whole answer.
-pub(crate) async fn ask(server: &Server, method: &str, mut params: Value) -> Value {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    let (mut reader, mut writer) = tokio::io::split(ours);
-    let (theirs_in, theirs_out) = tokio::io::split(theirs);
-    let serving = tokio::spawn(serve_lines(theirs_in, theirs_out, server.clone()));
-    writer
-        .write_all(format!("{request}\n").as_bytes())
-        .await
-        .unwrap();
-    writer.shutdown().await.unwrap();
-    let mut answer = String::new();
-    reader.read_to_string(&mut answer).await.unwrap();
-    serving.await.unwrap().unwrap();
-    serde_json::from_str(&answer).unwrap()
+pub(crate) async fn ask(server: &Server, method: &str, params: Value) -> Value {
+    let mut peer = Peer::connect(server.clone()).await;
+    let answer = peer.request(method, params).await;
+    peer.close().await.unwrap();
+    answer.json().clone()
 }
 
 /// Asks both servers for the same, expects the same of them, and returns it.

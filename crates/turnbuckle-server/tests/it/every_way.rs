@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    Context, Form, Sampling, Server, Tool, ToolError,
+    Context, Form, Sampling, Server, TaskSupport, Tool, ToolError,
     testing::{Effects, Trial, every_way},
 };
 
@@ -69,7 +69,7 @@ fn client(method: &str, _params: &Value) -> Value {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_handler_gives_the_same_whichever_way_it_asks() {
     req!(
         "mrtr.only-way",
@@ -98,7 +98,7 @@ async fn a_handler_gives_the_same_whichever_way_it_asks() {
     assert_eq!(progress, [1.0, 2.0, 3.0]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refusal_is_an_answer_in_both_ways() {
     let refuse = |_: &str, _: &Value| json!({ "action": "decline" });
 
@@ -113,7 +113,7 @@ async fn a_refusal_is_an_answer_in_both_ways() {
     assert!(trace.effects.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 #[should_panic(expected = "the effects differ")]
 async fn an_effect_outside_of_once_is_found_out() {
     let careless = |effects: Effects| {
@@ -128,4 +128,57 @@ async fn an_effect_outside_of_once_is_found_out() {
     };
 
     every_way(Trial::new("send", json!({})), careless, client).await;
+}
+
+/// A tool that tells whether it runs as a task, which makes the ways differ.
+fn telltale(support: Option<TaskSupport>) -> impl Fn(Effects) -> Server {
+    move |effects: Effects| {
+        let run = move |cx: Context| {
+            let effects = effects.clone();
+            async move {
+                effects.note(format!("as a task: {}", cx.is_task()));
+                Ok::<_, ToolError>("done".to_owned())
+            }
+        };
+        let tool = Tool::new("tell", run);
+        let tool = match support {
+            Some(support) => tool.task(support),
+            None => tool,
+        };
+        Server::new("telltale", "1").tool(tool)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(
+    expected = "the effects differ:\n  as a call: [\"as a task: false\"]\n  as a task: [\"as a task: true\"]"
+)]
+async fn a_tool_that_says_nothing_of_tasks_is_tried_as_one() {
+    every_way(Trial::new("tell", json!({})), telltale(None), client).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_tried_only_in_the_ways_it_allows() {
+    for (support, effects) in [
+        (TaskSupport::Forbidden, "as a task: false"),
+        (TaskSupport::Required, "as a task: true"),
+    ] {
+        let server = telltale(Some(support));
+        let trace = every_way(Trial::new("tell", json!({})), server, client).await;
+        assert_eq!(trace.effects, [effects]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_and_errors_are_the_same_in_every_way() {
+    let failing = |_: Effects| {
+        let fail = async || Err::<String, _>(ToolError::new("out of ink"));
+        Server::new("failing", "1").tool(Tool::new("fail", fail))
+    };
+
+    let trace = every_way(Trial::new("fail", json!({})), failing, client).await;
+    assert_eq!(trace.result["isError"], true);
+
+    let trace = every_way(Trial::new("nobody", json!({})), failing, client).await;
+    assert_eq!(trace.error.unwrap()["code"], -32602);
 }

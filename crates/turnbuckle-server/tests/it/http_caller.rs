@@ -1,21 +1,20 @@
 //! A client of the service without a socket, and the server that most tests ask.
 
-use std::time::Duration;
+use std::{
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tower_service::Service as _;
-use turnbuckle_protocol::{
-    Principal,
-    codec::sse::{Decoder, Limits, Received},
-};
+use turnbuckle_protocol::codec::sse::Received;
 use turnbuckle_server::{
     Context, Resource, Server, Tool, ToolError,
-    http::{Body, Http, Service},
+    http::Http,
+    testing::{self, Events, HttpClient, HttpResponse},
 };
 
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -57,13 +56,24 @@ pub(crate) fn server() -> Server {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Empty {}
 
-/// Sends requests to a service.
+/// The client of the test kit, and what these tests say again and again.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    service: Service,
-    pub(crate) principal: Option<Principal>,
-    pub(crate) session: Option<String>,
-    pub(crate) version: Option<String>,
+    client: HttpClient,
+}
+
+impl Deref for Caller {
+    type Target = HttpClient;
+
+    fn deref(&self) -> &HttpClient {
+        &self.client
+    }
+}
+
+impl DerefMut for Caller {
+    fn deref_mut(&mut self) -> &mut HttpClient {
+        &mut self.client
+    }
 }
 
 impl Caller {
@@ -72,29 +82,10 @@ impl Caller {
     }
 
     pub(crate) fn of(http: Http) -> Self {
-        Self {
-            service: http.into_service(),
-            principal: None,
-            session: None,
-            version: None,
-        }
-    }
-
-    /// A request that lacks nothing.
-    pub(crate) fn request(&self, method: Method) -> http::request::Builder {
-        let mut builder = Request::builder()
-            .method(method)
-            .uri("/mcp")
-            .header("host", "localhost:8080")
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream");
-        if let Some(session) = &self.session {
-            builder = builder.header("mcp-session-id", session);
-        }
-        if let Some(version) = &self.version {
-            builder = builder.header("mcp-protocol-version", version);
-        }
-        builder
+        let mut client = testing::http(http);
+        // Some of these tests wait for hours to pass.
+        client.patience = Duration::from_secs(7 * 24 * 60 * 60);
+        Self { client }
     }
 
     pub(crate) async fn send(
@@ -102,12 +93,7 @@ impl Caller {
         builder: http::request::Builder,
         body: impl Into<Bytes>,
     ) -> Answered {
-        let mut request = builder.body(Full::new(body.into())).unwrap();
-        if let Some(principal) = &self.principal {
-            request.extensions_mut().insert(principal.clone());
-        }
-        let response = self.service.clone().call(request).await.unwrap();
-        Answered { response }
+        Answered(self.client.send(builder, body).await)
     }
 
     /// Posts a message as it is.
@@ -159,15 +145,11 @@ impl Caller {
 
     /// Opens a stream.
     pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Answered {
-        let mut builder = self.request(Method::GET);
-        if let Some(id) = last_event_id {
-            builder = builder.header("last-event-id", id);
-        }
-        self.send(builder, "").await
+        Answered(self.client.get(last_event_id).await)
     }
 
     pub(crate) async fn delete(&self) -> Answered {
-        self.send(self.request(Method::DELETE), "").await
+        Answered(self.client.delete().await)
     }
 }
 
@@ -217,41 +199,23 @@ pub(crate) fn modern_headers(
 }
 
 /// What came back.
-pub(crate) struct Answered {
-    pub(crate) response: Response<Body>,
+pub(crate) struct Answered(HttpResponse);
+
+impl Deref for Answered {
+    type Target = HttpResponse;
+
+    fn deref(&self) -> &HttpResponse {
+        &self.0
+    }
 }
 
 impl Answered {
-    pub(crate) fn status(&self) -> StatusCode {
-        self.response.status()
-    }
-
-    pub(crate) fn headers(&self) -> &HeaderMap {
-        self.response.headers()
-    }
-
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers()
-            .get(name)
-            .map(|value| value.to_str().unwrap())
-    }
-
-    pub(crate) fn is_stream(&self) -> bool {
-        self.header("content-type") == Some("text/event-stream")
-    }
-
     pub(crate) async fn bytes(self) -> Bytes {
-        self.response
-            .into_body()
-            .collect()
-            .await
-            .unwrap()
-            .to_bytes()
+        self.0.bytes().await
     }
 
     pub(crate) async fn json(self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/json"));
-        serde_json::from_slice(&self.bytes().await).unwrap()
+        self.0.json().await
     }
 
     /// Status and code of an error.
@@ -261,39 +225,27 @@ impl Answered {
     }
 
     pub(crate) fn stream(self) -> Stream {
-        assert!(self.is_stream(), "{:?}", self.response);
-        Stream {
-            body: self.response.into_body(),
-            decoder: Decoder::new(Limits::default()),
-            chunk: Bytes::new(),
-        }
+        Stream(self.0.events())
     }
 }
 
-/// A stream that is read event by event.
-pub(crate) struct Stream {
-    body: Body,
-    pub(crate) decoder: Decoder,
-    chunk: Bytes,
-}
+/// A stream that is read event by event; each of them counts.
+pub(crate) struct Stream(Events);
 
 impl Stream {
     /// The next event with data; `None` at the end.
     pub(crate) async fn event(&mut self) -> Option<Received> {
-        loop {
-            let mut rest = &self.chunk[..];
-            let event = self.decoder.next(&mut rest).unwrap();
-            self.chunk = self.chunk.slice(self.chunk.len() - rest.len()..);
-            match event {
-                Some(event) => return Some(event),
-                None => self.chunk = self.bytes().await?,
-            }
-        }
+        self.0.next().await
     }
 
     /// The next bytes as they come; `None` at the end.
     pub(crate) async fn bytes(&mut self) -> Option<Bytes> {
-        Some(self.body.frame().await?.unwrap().into_data().unwrap())
+        self.0.bytes().await
+    }
+
+    /// How long the stream asked to wait before coming back.
+    pub(crate) fn retry(&self) -> Option<Duration> {
+        self.0.retry()
     }
 
     /// Reads the event without a message that a stream may begin with, and returns its id.

@@ -53,7 +53,7 @@ async fn progress_and_answer_come_as_events_with_ids() {
         .stream();
 
     let prime = stream.prime().await;
-    assert!(stream.decoder.retry().is_some());
+    assert!(stream.retry().is_some());
     let (first, progress) = next(&mut stream).await;
     assert_eq!(progress["params"]["progress"], 1.0);
     assert_ne!(prime, first);
@@ -238,7 +238,7 @@ async fn a_handler_may_send_the_connection_away_and_the_answer_is_fetched_later(
 
     let mut stream = caller.tool(1, "reconnect", json!({})).await.stream();
     let id = stream.prime().await;
-    assert!(stream.decoder.retry().is_some());
+    assert!(stream.retry().is_some());
     assert!(stream.event().await.is_none(), "the connection ends");
     let mut resumed = caller.get(Some(&id)).await.stream();
     gate.add_permits(1);

@@ -81,6 +81,10 @@ mod tasks_http;
 mod tasks_offered;
 mod tasks_owners;
 mod tasks_server;
+mod testing_desk;
+mod testing_failures;
+mod testing_http;
+mod testing_peer;
 #[cfg(feature = "validation")]
 mod tools_checked;
 #[cfg(not(feature = "validation"))]

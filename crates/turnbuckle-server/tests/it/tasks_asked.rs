@@ -87,7 +87,9 @@ async fn the_result_is_waited_for_and_progress_comes_meanwhile() {
         "tasks.related.all",
         "tasks.notify.status",
         "tasks.notify.no-related",
-        "tasks.http.comply"
+        "tasks.http.comply",
+        "progress.task.token",
+        "progress.task.stop"
     );
     let mut peer = asking().await;
     let task = start(&mut peer, "work", json!({ "seconds": 30 })).await;
@@ -107,6 +109,11 @@ async fn the_result_is_waited_for_and_progress_comes_meanwhile() {
     if let Ok(last) = tokio::time::timeout(Duration::from_secs(1), peer.next()).await {
         told.push(last);
     }
+    let last = told
+        .iter()
+        .rposition(|message| message["method"] == "notifications/progress");
+    let ended = |message: &Value| message["params"]["status"] == "completed";
+    assert!(last < told.iter().position(ended), "{told:?}");
     let done = told
         .iter()
         .rfind(|message| message["method"] == "notifications/tasks/status")
@@ -258,6 +265,7 @@ async fn a_cancelled_task_stays_cancelled_and_its_handler_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn the_notification_that_cancels_requests_does_not_cancel_tasks() {
+    req!("cancellation.tasks");
     let mut peer = asking().await;
     let params = json!({ "name": "work", "arguments": { "seconds": 30 }, "task": {} });
     let call = peer.request("tools/call", params).await;

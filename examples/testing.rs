@@ -1,0 +1,100 @@
+//! A server and its tests, in one file.
+//!
+//! In a project of yours these would be `#[tokio::test(start_paused = true)]` functions. Here they run with `--check`:
+//!
+//! ```console
+//! $ cargo run -q --example testing -- --check
+//! ```
+#![expect(clippy::print_stdout, reason = "the example shows what it does")]
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use turnbuckle::{
+    Context, Form, Server, Tool, ToolError,
+    testing::{self, Effects, Peer, Trial},
+};
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    /// What to order.
+    item: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Consent {
+    /// Whether to go on.
+    sure: bool,
+}
+
+/// A shop; `effects` stands for the world that its tools change.
+fn shop(effects: Effects) -> Server {
+    let order = move |args: Order, cx: Context| {
+        let effects = effects.clone();
+        async move {
+            cx.progress(1, 2).await;
+            let consent = cx.elicit("sure", Consent::ask("Really?")).await?;
+            if !consent.accepted().is_some_and(|consent| consent.sure) {
+                return Err(ToolError::new("nothing was ordered"));
+            }
+            cx.once("order", async || {
+                effects.note(format!("ordered {}", args.item));
+                Ok::<_, ToolError>(())
+            })
+            .await?;
+            Ok(format!("{} is on its way", args.item))
+        }
+    };
+    Server::new("shop", "1.0.0").tool(Tool::new("order", order).description("Orders something"))
+}
+
+/// A client that agrees to everything.
+fn agrees(_method: &str, _params: &Value) -> Value {
+    json!({ "action": "accept", "content": { "sure": true } })
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    if !std::env::args().any(|argument| argument == "--check") {
+        println!("these are tests: run them with `--check`");
+        return;
+    }
+    orders_only_with_consent().await;
+    every_client_is_served().await;
+    nothing_is_ordered_twice().await;
+}
+
+async fn orders_only_with_consent() {
+    let effects = Effects::default();
+    let declines = |_: &str, _: &Value| json!({ "action": "decline" });
+    let connect = Peer::connect(shop(effects.clone())).legacy("2025-11-25");
+    let mut peer = connect.answer(declines).await;
+
+    let answer = peer.call_tool("order", json!({ "item": "tea" })).await;
+
+    assert_eq!(answer.expect_failure(), "nothing was ordered");
+    assert!(effects.seen().is_empty());
+    let progress = peer.expect_notification("notifications/progress").await;
+    assert_eq!(progress["total"], 2.0);
+    peer.expect_silence().await;
+    println!("{}", peer.recorded());
+}
+
+/// On every transport and in every revision; the older ones have no forms, and the tool says so.
+async fn every_client_is_served() {
+    for edge in testing::edges() {
+        let mut peer = edge.connect(shop(Effects::default())).answer(agrees).await;
+        let answer = peer.call_tool("order", json!({ "item": "tea" })).await;
+        println!("{edge}: {}", answer.text());
+    }
+}
+
+/// In a session, in rounds on alternating instances, and as a task.
+async fn nothing_is_ordered_twice() {
+    let trial = Trial::new("order", json!({ "item": "tea" }));
+
+    let trace = testing::every_way(trial, shop, agrees).await;
+
+    assert_eq!(trace.effects, ["ordered tea"]);
+    println!("\nin every way: {}", trace.result["content"][0]["text"]);
+}
