@@ -22,6 +22,8 @@ pub(crate) struct Catalog {
     pub(crate) resources: Table<Resource>,
     pub(crate) templates: Table<ResourceTemplate>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
+    /// Whether any tool can be called as a task.
+    pub(crate) offers_tasks: bool,
 }
 
 /// A resource that was asked for, at its own address or described by a template.
@@ -36,11 +38,10 @@ impl Catalog {
         self.resources.is_offered() || self.templates.is_offered() || !self.sources.is_empty()
     }
 
-    /// Says whether any tool can be called as a task.
-    pub(crate) fn offers_tasks(&self) -> bool {
-        self.tools
-            .iter()
-            .any(|tool| tool.task != TaskSupport::Forbidden)
+    /// Works out what calls want to know of all tools, before the catalog is served.
+    pub(crate) fn settle(&mut self) {
+        let mut tools = self.tools.iter();
+        self.offers_tasks = tools.any(|tool| tool.task != TaskSupport::Forbidden);
     }
 
     /// What `resources/list` shows, with what the sources keep.

@@ -246,22 +246,21 @@ impl Task<'_, '_> {
     }
 
     fn call_tool(self) -> Exchange {
-        let (tool, arguments) = match self.find_tool() {
+        let (tool, arguments, way) = match self.find_tool() {
             Ok(found) => found,
             Err(error) => return self.fail(error),
         };
-        let asks_first = match tasks::way(self.server, &self.caller, &tool, &self.request.params) {
-            Ok(Way::Call) => false,
-            Ok(Way::CallFirst) => true,
-            Ok(Way::None) => {
+        let asks_first = match way {
+            Way::Call => false,
+            Way::CallFirst => true,
+            Way::None => {
                 let message = format!(
                     "`{}` runs only as a task, and this client speaks a revision without tasks",
                     tool.name()
                 );
                 return self.plain(|call| tool_result(call, &tool, Ok(Output::error(message))));
             }
-            Ok(Way::Task(ttl)) => return self.start_task(tool, arguments, ttl),
-            Err(error) => return self.fail(error),
+            Way::Task(ttl) => return self.start_task(tool, arguments, ttl),
         };
         let about = tool.clone();
         let subject = |_: &Params<'_>| Subject {
@@ -310,7 +309,7 @@ impl Task<'_, '_> {
 
     /// Answers requests about tasks.
     fn tasks(self) -> Exchange {
-        if !self.server.catalog().offers_tasks() {
+        if !self.server.catalog().offers_tasks {
             let error = RpcError::method_not_found(&self.request.method);
             return self.fail(error);
         }
@@ -324,7 +323,7 @@ impl Task<'_, '_> {
         Exchange::new(call, run)
     }
 
-    fn find_tool<'c>(&self) -> Result<(Arc<Tool>, &'c str), RpcError>
+    fn find_tool<'c>(&self) -> Result<(Arc<Tool>, &'c str, Way), RpcError>
     where
         Self: 'c,
     {
@@ -340,7 +339,9 @@ impl Task<'_, '_> {
         if let Some(mirror) = self.mirror {
             same_parameters(mirror, tool, arguments)?;
         }
-        Ok((tool.clone(), arguments))
+        let params = &self.request.params;
+        let way = tasks::way(catalog.offers_tasks, &self.caller, tool, params)?;
+        Ok((tool.clone(), arguments, way))
     }
 
     fn read_resource(self) -> Exchange {

@@ -478,7 +478,7 @@ impl Server {
             );
         }
         capabilities.extensions = self.shared.settings.extensions.declared(rules);
-        if catalog.offers_tasks() {
+        if catalog.offers_tasks {
             let extensions = capabilities.extensions.get_or_insert_default();
             extensions.insert(EXTENSION.to_owned(), serde_json::json!({}));
         }

@@ -110,7 +110,7 @@ fn supported(
     filter.resource_subscriptions = filter
         .resource_subscriptions
         .filter(|_| catalog.has_resources());
-    filter.task_ids = filter.task_ids.filter(|_| catalog.offers_tasks());
+    filter.task_ids = filter.task_ids.filter(|_| catalog.offers_tasks);
     if filter
         .task_ids
         .as_ref()

@@ -32,7 +32,7 @@ pub(crate) use shape::{created, notification, status_notification};
 pub(crate) use watching::{all, watched};
 
 use crate::{
-    Server, Tool,
+    Tool,
     context::{Call, Context},
     incident,
     input::undeclared,
@@ -78,7 +78,7 @@ pub(crate) enum Way {
 
 /// Decides whether a call becomes a task.
 pub(crate) fn way(
-    server: &Server,
+    offers_tasks: bool,
     caller: &Caller,
     tool: &Tool,
     params: &Params<'_>,
@@ -87,6 +87,8 @@ pub(crate) fn way(
     match caller.rules.tasks {
         TaskDesign::None if support == TaskSupport::Required => Ok(Way::None),
         TaskDesign::None => Ok(Way::Call),
+        // Where nobody ever spoke of tasks, there is no such parameter to look for.
+        TaskDesign::Asked if !offers_tasks => Ok(Way::Call),
         TaskDesign::Asked => match (params.get("task"), support) {
             (None, TaskSupport::Required) => Err(RpcError::new(
                 turnbuckle_protocol::jsonrpc::code::METHOD_NOT_FOUND,
@@ -96,8 +98,6 @@ pub(crate) fn way(
                 ),
             )),
             (None, _) => Ok(Way::Call),
-            // Who never spoke of tasks knows no such parameter.
-            (Some(_), TaskSupport::Forbidden) if !server.catalog().offers_tasks() => Ok(Way::Call),
             (Some(_), TaskSupport::Forbidden) => Err(RpcError::new(
                 turnbuckle_protocol::jsonrpc::code::METHOD_NOT_FOUND,
                 format!("`{}` cannot run as a task: leave `task` out", tool.name()),

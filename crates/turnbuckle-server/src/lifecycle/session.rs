@@ -48,7 +48,7 @@ pub(crate) fn initialize(
     let principal = arrival.principal.as_deref().cloned();
     let record = SessionRecord::new(principal, revision, Arc::new(client));
     let mut capabilities = server.capabilities(rules(&record));
-    if server.catalog().offers_tasks() {
+    if server.catalog().offers_tasks {
         let listed = arrival.principal.is_some() || !arrival.is_forgotten;
         capabilities.tasks = Some(tasks_capability(listed));
     }

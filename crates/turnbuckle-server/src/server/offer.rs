@@ -80,6 +80,7 @@ impl Offer {
         let outcome = self.put_together(|parts| {
             let mut own = Catalog::clone(&parts.own);
             let outcome = apply(&mut own);
+            own.settle();
             // Given back to be dropped when nothing is locked: handlers may do anything as they end.
             (outcome, mem::replace(&mut parts.own, Arc::new(own)))
         });
@@ -238,6 +239,7 @@ impl Parts {
             );
         }
         self.left_out = left_out;
+        catalog.settle();
         Arc::new(catalog)
     }
 }
