@@ -166,6 +166,20 @@ impl Server {
         })
     }
 
+    /// Offers all resources that a URI template describes from now on, as [`add_tool`](Self::add_tool) does with tools.
+    pub fn add_template(&self, template: ResourceTemplate) {
+        self.change(Change::ResourcesChanged, |catalog| {
+            catalog.templates.put(template)
+        });
+    }
+
+    /// Offers no longer what a URI template describes; says whether there was one.
+    pub fn remove_template(&self, template: &str) -> bool {
+        self.change(Change::ResourcesChanged, |catalog| {
+            catalog.templates.remove(template)
+        })
+    }
+
     /// Offers a prompt from now on, as [`add_tool`](Self::add_tool) does with tools.
     pub fn add_prompt(&self, prompt: Prompt) {
         self.change(Change::PromptsChanged, |catalog| {

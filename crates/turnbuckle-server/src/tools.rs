@@ -262,8 +262,13 @@ impl Tool {
 
     /// Says that the tool asks something before it becomes a task, by
     /// [`Context::into_task`](crate::Context::into_task), where the client leaves that to the server.
+    ///
+    /// A tool that says nothing else about tasks may then become one.
     #[must_use]
     pub fn asks_first(mut self) -> Self {
+        if self.task == TaskSupport::Forbidden && !self.forbids_tasks {
+            self.task = TaskSupport::Optional;
+        }
         self.asks_first = true;
         self
     }

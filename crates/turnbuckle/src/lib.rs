@@ -64,7 +64,7 @@ mod guides;
 
 #[cfg(feature = "macros")]
 pub use turnbuckle_macros::{prompt, resource, tool};
-pub use turnbuckle_protocol::types;
+pub use turnbuckle_protocol::{Principal, types};
 pub use turnbuckle_server::*;
 pub use turnbuckle_store as store;
 

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use turnbuckle_ledger::req;
-use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_server::{
+    Context, RequestError, ResourceTemplate, Server, Tool, ToolError, Variables,
+};
 
 use crate::lines_peer::{Peer, modern};
 
@@ -80,4 +82,27 @@ async fn a_cursor_that_was_not_given_out_is_refused() {
             assert_eq!(answer["error"]["code"], -32602, "{cursor}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_comes_and_goes_while_the_server_runs() {
+    let server = Server::new("notes", "1");
+    let mut peer = Peer::new(server.clone());
+    let read = async |peer: &mut Peer| {
+        let params = json!({ "uri": "notes://today" });
+        peer.call_modern("resources/read", params).await
+    };
+    assert_eq!(read(&mut peer).await["error"]["code"], -32601);
+
+    server.add_template(ResourceTemplate::new(
+        "notes://{day}",
+        "notes",
+        async |_: Variables, _: Context| Ok::<_, RequestError>("nothing new"),
+    ));
+    let contents = &read(&mut peer).await["result"]["contents"];
+    assert_eq!(contents[0]["text"], "nothing new");
+    assert!(server.remove_template("notes://{day}"));
+    assert!(!server.remove_template("notes://{day}"));
+
+    assert_eq!(read(&mut peer).await["error"]["code"], -32602);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use turnbuckle_ledger::req;
+use turnbuckle_server::{Server, TaskSupport, Tool, ToolError};
 
 use crate::{
     lines_peer::{Peer, modern_with},
@@ -341,6 +342,20 @@ async fn what_is_asked_first_is_asked_before_there_is_a_task() {
     let looked = offered(&mut peer, "tasks/get", id(&task)).await;
     let text = &looked["result"]["result"]["content"][0]["text"];
     assert_eq!(text, "Ada, yes, true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_asks_first_may_become_a_task_unless_it_says_no() {
+    let tool = || Tool::new("a", async || Ok::<_, ToolError>("done".to_owned()));
+    for (tool, offered) in [
+        (tool().asks_first(), true),
+        (tool().task(TaskSupport::Forbidden).asks_first(), false),
+    ] {
+        let mut peer = Peer::new(Server::new("tasks", "1").tool(tool));
+        let answer = peer.call_modern("server/discover", json!({})).await;
+        let declared = &answer["result"]["capabilities"]["extensions"];
+        assert_eq!(declared.is_object(), offered, "{answer}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
