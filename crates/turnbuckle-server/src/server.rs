@@ -169,7 +169,7 @@ impl Server {
     /// Offers all resources that a URI template describes from now on, as [`add_tool`](Self::add_tool) does with tools.
     pub fn add_template(&self, template: ResourceTemplate) {
         self.change(Change::ResourcesChanged, |catalog| {
-            catalog.templates.put(template)
+            catalog.templates.put(template);
         });
     }
 
