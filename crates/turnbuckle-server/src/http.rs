@@ -27,6 +27,7 @@ mod http1;
 #[cfg(feature = "http2")]
 mod http2;
 mod http_sse;
+mod incoming;
 mod known;
 mod listener;
 mod memory;
@@ -118,6 +119,7 @@ struct Options {
     sessions: Sessions,
     http_sse: Option<HttpSse>,
     body_limit: usize,
+    body_budget: usize,
     max_in_flight: usize,
     max_calls_per_session: usize,
     max_connections: usize,
@@ -141,6 +143,7 @@ impl Default for Options {
             sessions: Sessions::On,
             http_sse: None,
             body_limit: 4 * 1024 * 1024,
+            body_budget: 256 * 1024 * 1024,
             max_in_flight: 10_000,
             max_calls_per_session: 256,
             max_connections: 16_384,
@@ -252,6 +255,14 @@ impl Http {
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.options.body_limit = bytes;
+        self
+    }
+
+    /// Limits the bytes of all messages together that have come only in part; 256 MiB unless set. Beyond, clients are
+    /// asked to come later.
+    #[must_use]
+    pub fn body_budget(mut self, bytes: usize) -> Self {
+        self.options.body_budget = bytes;
         self
     }
 

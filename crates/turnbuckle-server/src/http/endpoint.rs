@@ -26,6 +26,7 @@ use super::{
     gate::Gate,
     general,
     http_sse::{self, Place, Streams},
+    incoming::HalfSent,
     mirror, post,
     presence::Presences,
     refusal, session,
@@ -46,6 +47,7 @@ pub(super) struct Endpoint {
     http_sse: Option<Arc<Streams>>,
     gate: Gate,
     in_flight: AtomicUsize,
+    pub(super) half_sent: HalfSent,
     /// Not the server's: others may serve it too.
     closing: watch::Sender<bool>,
 }
@@ -61,6 +63,7 @@ impl Endpoint {
                 .clone()
                 .map(|http_sse| Arc::new(Streams::new(http_sse, options.max_in_flight))),
             in_flight: AtomicUsize::new(0),
+            half_sent: HalfSent::new(options.body_budget),
             closing: watch::Sender::new(false),
             server,
             options,

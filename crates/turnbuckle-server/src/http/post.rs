@@ -14,9 +14,9 @@ use turnbuckle_protocol::{
 
 use super::{
     Sessions,
-    body::{self, Body},
+    body::Body,
     endpoint::{Endpoint, Head},
-    known,
+    incoming, known,
     mirror::MCP_SESSION_ID,
     refusal, session, stateless, unremembered,
 };
@@ -39,7 +39,7 @@ pub(super) async fn post<B: http_body::Body>(
         Err(refusal) => return refusal,
     };
     let options = &endpoint.options;
-    let bytes = match body::read(body, options.body_limit, options.body_timeout).await {
+    let bytes = match incoming::read(endpoint, body).await {
         Ok(bytes) => bytes,
         Err(refusal) => return refusal,
     };

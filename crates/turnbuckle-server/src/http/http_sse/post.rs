@@ -13,8 +13,9 @@ use turnbuckle_store::SessionId;
 use super::streams::Streams;
 use crate::{
     http::{
-        body::{self, Body},
+        body::Body,
         endpoint::{Endpoint, Head},
+        incoming,
         post::{NO_BATCH, check_content},
         refusal,
     },
@@ -43,8 +44,7 @@ pub(super) async fn post<B: http_body::Body>(
         Ok(permit) => permit,
         Err(refusal) => return refusal,
     };
-    let options = &endpoint.options;
-    let bytes = match body::read(body, options.body_limit, options.body_timeout).await {
+    let bytes = match incoming::read(endpoint, body).await {
         Ok(bytes) => bytes,
         Err(refusal) => return refusal,
     };
