@@ -38,6 +38,29 @@ impl Catalog {
         self.resources.is_offered() || self.templates.is_offered() || !self.sources.is_empty()
     }
 
+    /// Says whether something that was offered before would look as if it had never been.
+    pub(crate) fn forgets(&self, before: &Self) -> bool {
+        let lists = |it: &Self| {
+            [
+                it.tools.offered,
+                it.prompts.offered,
+                it.resources.offered,
+                it.templates.offered,
+                it.offers_tasks,
+            ]
+        };
+        std::iter::zip(lists(self), lists(before)).any(|(now, before)| before && !now)
+    }
+
+    /// Keeps in mind what was offered before: clients were told of it, and may still ask.
+    pub(crate) fn remember(&mut self, before: &Self) {
+        self.tools.offered |= before.tools.offered;
+        self.prompts.offered |= before.prompts.offered;
+        self.resources.offered |= before.resources.offered;
+        self.templates.offered |= before.templates.offered;
+        self.offers_tasks |= before.offers_tasks;
+    }
+
     /// Works out what calls want to know of all tools, before the catalog is served.
     pub(crate) fn settle(&mut self) {
         let mut tools = self.tools.iter();
@@ -96,7 +119,8 @@ impl Catalog {
                 .templates
                 .iter()
                 .any(|template| template.template.matches(uri).is_some());
-        is_named && self.find_resource(uri, principal).is_none()
+        let is_there = |found: Found| found.is_there(uri);
+        is_named && !self.find_resource(uri, principal).is_some_and(is_there)
     }
 }
 

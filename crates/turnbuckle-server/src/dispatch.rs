@@ -292,6 +292,7 @@ impl Task<'_, '_> {
         let call = Arc::new(Call::new(id, server, self.caller, None));
         let cx = Context { call: call.clone() };
         let arguments = arguments.to_owned();
+        let operation = middleware::operation(&call, self.request);
         let run: BoxFuture<Outcome> = Box::pin(async move {
             let call = cx.call.clone();
             let handler: BoxFuture<Outcome> = match tool.invoke.invoke(&arguments, cx.clone()) {
@@ -302,9 +303,13 @@ impl Task<'_, '_> {
                 ),
                 Err(message) => return tool_result(&cx.call, &tool, Ok(Output::error(message))),
             };
+            let handler = match operation {
+                Some(operation) => middleware::layered(operation, Run::Handler(handler)),
+                None => handler,
+            };
             tasks::start(call, ttl, handler).await
         });
-        Exchange::new(call, Run::Handler(run))
+        Exchange::new(call, Run::Handler(run)).with_layers_inside()
     }
 
     /// Answers requests about tasks.

@@ -56,6 +56,7 @@ pub(crate) struct Exchange {
     outcome: Option<Outcome>,
     /// Whether what runs sees to the end of a round itself.
     ends_rounds: bool,
+    has_layers_inside: bool,
     /// Only where someone listens.
     span: Option<Box<Span>>,
 }
@@ -68,6 +69,7 @@ impl Exchange {
                 run: None,
                 outcome: Some(outcome),
                 ends_rounds: false,
+                has_layers_inside: false,
                 span: None,
             },
             Run::Handler(run) => Self {
@@ -75,24 +77,33 @@ impl Exchange {
                 run: Some(run),
                 outcome: None,
                 ends_rounds: false,
+                has_layers_inside: false,
                 span: None,
             },
         }
     }
 
     /// Puts something around what runs, which then sees to the end of a round by itself.
-    pub(crate) fn wrapped(
-        mut self,
-        wrap: impl FnOnce(Arc<Call>, Run) -> BoxFuture<Outcome>,
-    ) -> Self {
+    pub(crate) fn wrapped(mut self, wrap: impl FnOnce(Run) -> BoxFuture<Outcome>) -> Self {
         let run = match (self.run.take(), self.outcome.take()) {
             (Some(handler), _) => Run::Handler(handler),
             (None, Some(outcome)) => Run::Ready(outcome),
             (None, None) => return self,
         };
-        self.run = Some(wrap(self.call.clone(), run));
+        self.run = Some(wrap(run));
         self.ends_rounds = true;
         self
+    }
+
+    /// Says that what runs has the server's layers around what matters: a task is begun at once, and its layers are around
+    /// the work.
+    pub(crate) fn with_layers_inside(mut self) -> Self {
+        self.has_layers_inside = true;
+        self
+    }
+
+    pub(crate) fn has_layers_inside(&self) -> bool {
+        self.has_layers_inside
     }
 
     /// Runs inside a span from now on, and notes there how it ends.

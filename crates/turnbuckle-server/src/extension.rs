@@ -205,6 +205,10 @@ impl Extensions {
         (!added.only_modern || !rules.has_sessions()).then_some(added)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// What peers of these rules are told, if there is anything to tell.
     pub(crate) fn declared(&self, rules: &Rules) -> Option<Map<String, Value>> {
         let declared: Map<_, _> = self

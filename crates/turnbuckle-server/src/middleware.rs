@@ -61,12 +61,16 @@ use turnbuckle_protocol::{
 use turnbuckle_store::BoxFuture;
 
 use crate::{
-    exchange::{Exchange, Outcome},
+    context::Call,
+    exchange::{Exchange, Outcome, Run},
     incident,
 };
 use innermost::Innermost;
 
 /// A layer around every request that a handler or a list answers.
+///
+/// Around a call that runs as a task it is around the work: the client has its task at once, and what the layer makes of
+/// the work is what the task ends with.
 ///
 /// An async function or a closure from [`Operation`] and [`Next`] to [`Answer`] is one. Where a layer keeps something, or has
 /// to hold on to `self` while it waits, implement it for a type:
@@ -260,22 +264,34 @@ impl std::fmt::Display for Ending {
 
 /// Puts the server's layers around an exchange that has not begun.
 pub(crate) fn around(exchange: Exchange, request: &Request<'_>) -> Exchange {
-    if exchange.call.server.layers().is_empty() {
+    if exchange.has_layers_inside() {
         return exchange;
     }
-    let operation = Operation::new(exchange.call.clone(), request);
-    exchange.wrapped(|call, run| {
-        let next = Next {
-            operation,
-            passed: 0,
-            innermost: Innermost::new(call.clone(), run),
-        };
-        let answer = next.run();
-        Box::pin(async move {
-            let Answer { outcome, ending } = answer.await;
-            call.set_tool_error(ending == Ending::ToolError);
-            outcome
-        })
+    match operation(&exchange.call, request) {
+        Some(operation) => exchange.wrapped(|run| layered(operation, run)),
+        None => exchange,
+    }
+}
+
+/// What layers see of a request, where there are any.
+pub(crate) fn operation(call: &Arc<Call>, request: &Request<'_>) -> Option<Operation> {
+    let has_layers = !call.server.layers().is_empty();
+    has_layers.then(|| Operation::new(call.clone(), request))
+}
+
+/// Puts the server's layers around something that runs.
+pub(crate) fn layered(operation: Operation, run: Run) -> crate::exchange::BoxFuture<Outcome> {
+    let call = operation.call().clone();
+    let next = Next {
+        operation,
+        passed: 0,
+        innermost: Innermost::new(call.clone(), run),
+    };
+    let answer = next.run();
+    Box::pin(async move {
+        let Answer { outcome, ending } = answer.await;
+        call.set_tool_error(ending == Ending::ToolError);
+        outcome
     })
 }
 

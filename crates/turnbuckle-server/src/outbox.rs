@@ -149,6 +149,11 @@ impl Outbox {
         std::mem::take(&mut self.lock().hangs_up)
     }
 
+    /// Says whether nothing can be sent any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Drops whatever is sent from now on: nothing may follow the answer.
     pub(crate) fn close(&self) {
         let mut state = self.lock();

@@ -58,7 +58,7 @@ fn describe(span: &Span, server: &Server, request: &Request<'_>, caller: &Caller
     let target = target.as_deref();
     match target {
         // Only what the server offers: names that clients invent would never end.
-        Some(target) if is_offered(server, method, Some(target)) => {
+        Some(target) if is_offered(server, caller.principal.as_deref(), method, Some(target)) => {
             span.record(
                 "otel.name",
                 tracing::field::display(format_args!("{method} {target}")),

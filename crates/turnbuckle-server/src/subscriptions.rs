@@ -46,6 +46,7 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
                     everything(&wanted).for_each(|change| tell(&call, &wanted, &change));
                     for task in tasks::all(&call, wanted.task_ids.iter().flatten()).await {
                         tell(&call, &wanted, &Change::Task { task });
+                        call.outbox.flushed().await;
                     }
                 }
             },

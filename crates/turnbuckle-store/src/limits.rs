@@ -154,6 +154,8 @@ pub struct TaskLimits {
     pub max_tasks: usize,
     /// Tasks of one owner at one time.
     pub max_tasks_per_owner: usize,
+    /// Bytes of all tasks of one owner together.
+    pub max_owner_bytes: usize,
     /// Bytes of one task: questions, answers, outcome.
     pub max_task_bytes: usize,
     /// Bytes of all tasks together.
@@ -165,6 +167,7 @@ impl Default for TaskLimits {
         Self {
             max_tasks: 10_000,
             max_tasks_per_owner: 1_000,
+            max_owner_bytes: 64 * 1024 * 1024,
             max_task_bytes: 16 * 1024 * 1024,
             max_total_bytes: 256 * 1024 * 1024,
         }

@@ -16,8 +16,9 @@ use crate::{BoxFuture, StoreError};
 pub trait Tasks: Send + Sync {
     /// Begins a task.
     ///
-    /// [`StoreError::Full`] if there are as many as may be; [`StoreError::TooMany`] if its owner has as many as one may
-    /// have.
+    /// Where there are as many as may be, the oldest finished task makes room: one of the same owner, else one of those
+    /// that callers share. If none has finished: [`StoreError::Full`], or [`StoreError::TooMany`] if the owner has as many
+    /// as one may have.
     fn create(&self, task: NewTask) -> BoxFuture<'_, Result<Arc<TaskRecord>, StoreError>>;
 
     /// Returns a task.
@@ -28,8 +29,8 @@ pub trait Tasks: Send + Sync {
 
     /// Changes one thing and returns the task as it is now, or nothing if it is gone or the change comes too late.
     ///
-    /// Changes of one task are applied one after the other; none is lost. [`StoreError::TooLarge`] and
-    /// [`StoreError::Full`] leave the task as it was.
+    /// Changes of one task are applied one after the other; none is lost. [`StoreError::TooLarge`],
+    /// [`StoreError::TooMany`] and [`StoreError::Full`] leave the task as it was. To end with an error is never refused.
     fn update<'a>(
         &'a self,
         id: &'a TaskId,
@@ -77,6 +78,8 @@ pub struct TaskRecord {
     pub id: TaskId,
     /// Its place among all tasks, in the order they began.
     pub number: u64,
+    /// How often it has changed: of two records of one task, the one with more changes is the newer.
+    pub changes: u64,
     /// Who may use it.
     pub owner: Arc<str>,
     /// How it is doing.
@@ -142,6 +145,11 @@ pub enum TaskChange {
         /// The answer.
         answer: TaskAnswer,
     },
+    /// It has read an answer, which need not be kept.
+    Heard {
+        /// The key of the question.
+        key: String,
+    },
     /// It ends.
     End {
         /// How.
@@ -160,6 +168,7 @@ impl TaskRecord {
         Self {
             id,
             number,
+            changes: 0,
             owner: task.owner,
             status: TaskStatus::Working,
             message: None,
@@ -189,6 +198,12 @@ impl TaskRecord {
                 }
                 open
             }
+            TaskChange::Heard { key } => {
+                let told = self.answers.iter_mut().find(|(told, _)| *told == key);
+                // The key stays: it was used.
+                told.map(|(_, answer)| *answer = TaskAnswer::Given(Bytes::new()))
+                    .is_some()
+            }
             TaskChange::End {
                 status,
                 message,
@@ -203,6 +218,7 @@ impl TaskRecord {
             }
         };
         if changed {
+            self.changes += 1;
             self.updated = SystemTime::now();
         }
         changed

@@ -279,7 +279,7 @@ pub(super) async fn delete(endpoint: &Arc<Endpoint>, head: Head) -> Response<Bod
         Err(error) => return known::unavailable(None, &error),
     }
     endpoint.presences.close(&known.id);
-    tasks::session_ended(&endpoint.server, known.rules(), known.id);
+    tasks::session_ended(&endpoint.server, known.id);
     if let Err(error) = store.events.forget(&known.id).await {
         tracing::warn!(%error, "the events of an ended session stay until they are old");
     }

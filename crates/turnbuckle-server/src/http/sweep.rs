@@ -5,7 +5,7 @@ use std::{sync::Arc, sync::Mutex, time::Duration};
 use tokio::time::{Instant, sleep};
 
 use super::{endpoint::Endpoint, presence::lock};
-use crate::middleware::SessionKey;
+use crate::{middleware::SessionKey, tasks};
 
 /// How often to look.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -52,6 +52,7 @@ impl Endpoint {
                 for session in expired {
                     self.presences.close(&session);
                     self.server.session_ended(SessionKey::of(&session));
+                    tasks::session_ended(&self.server, session);
                     let _ = store.events.forget(&session).await;
                 }
             }
@@ -62,6 +63,9 @@ impl Endpoint {
         }
         if let Err(error) = store.journals.sweep().await {
             tracing::warn!(%error, "cannot sweep journals");
+        }
+        if let Err(error) = store.tasks.sweep().await {
+            tracing::warn!(%error, "cannot sweep tasks");
         }
     }
 }

@@ -96,7 +96,9 @@ impl Context {
         if call.is_muted() {
             return;
         }
-        let is_ours = |live: &Live| live.visits.end(id);
+        // The stream of a task, or of a call that is answered, is closed: then the session is told by itself.
+        let is_open = call.task().is_none() && !call.outbox.is_closed();
+        let is_ours = |live: &Live| is_open && live.visits.end(id);
         if call.caller.live.as_deref().is_some_and(is_ours) {
             call.outbox.push(visit_ended(id).into());
             call.outbox.flushed().await;

@@ -281,7 +281,7 @@ pub(crate) fn notice(
         return None;
     }
     if let Change::Task { task } = change {
-        let owner = Owner::of_session(rules, record.principal.as_ref(), id);
+        let owner = Owner::of_session(record.principal.as_ref(), id);
         let ours = rules.tasks == TaskDesign::Asked && *task.owner == *owner.key();
         return ours.then(|| tasks::status_notification(task));
     }

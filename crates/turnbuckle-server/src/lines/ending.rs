@@ -5,7 +5,7 @@ use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 use tokio::{select, time::timeout};
 
 use super::connection::Connection;
-use crate::{exchange::BoxFuture, lifecycle::session, tasks};
+use crate::{exchange::BoxFuture, tasks};
 
 /// How long calls may go on after the end of input.
 const AFTER_INPUT: Duration = Duration::from_secs(5);
@@ -80,10 +80,7 @@ impl Connection {
         self.live.hang_up();
         self.live.cancel_all();
         self.stop_announcing();
-        if let Some(record) = self.session() {
-            let rules = session::rules(&record);
-            tasks::session_ended(&self.server, rules, self.connected.id());
-        }
+        tasks::session_ended(&self.server, self.connected.id());
     }
 }
 

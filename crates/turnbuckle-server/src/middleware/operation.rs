@@ -31,7 +31,12 @@ impl Operation {
     pub(super) fn new(call: Arc<Call>, request: &Request<'_>) -> Self {
         let target = target(request);
         let subject = Subject {
-            is_offered: is_offered(&call.server, &request.method, target.as_deref()),
+            is_offered: is_offered(
+                &call.server,
+                call.caller.principal.as_deref(),
+                &request.method,
+                target.as_deref(),
+            ),
             method: (*request.method).into(),
             target: target.map(Into::into),
             arguments: request.params.get("arguments").map(Into::into),
@@ -53,13 +58,13 @@ impl Operation {
         self.subject.target.as_deref()
     }
 
-    /// The target, if it is a tool or a prompt that this server offers. There are only so many of them, so tables and
+    /// The target, if it is a tool or a prompt that this server offers to the caller. There are only so many of them, so tables and
     /// the labels of metrics stay small.
     pub fn offered(&self) -> Option<&str> {
         self.target().filter(|_| self.subject.is_offered)
     }
 
-    /// The tool that is called, if this server offers it.
+    /// The tool that is called, if this server offers it to the caller.
     pub fn tool(&self) -> Option<&str> {
         self.offered().filter(|_| self.method() == "tools/call")
     }
@@ -71,10 +76,14 @@ impl Operation {
 
     /// Says whether a handler of yours answers it, and not a list of this server or a subscription.
     pub fn has_handler(&self) -> bool {
+        let call = &self.cx.call;
         matches!(
             self.method(),
             "tools/call" | "prompts/get" | "resources/read" | "completion/complete"
-        )
+        ) || call
+            .server
+            .extension_method(self.method(), call.caller.rules)
+            .is_some()
     }
 
     /// Who is asking, if the transport could tell.
@@ -153,15 +162,20 @@ pub(crate) fn target<'a>(request: &Request<'a>) -> Option<std::borrow::Cow<'a, s
     request.params.string(member).ok().flatten()
 }
 
-/// Says whether a target is one of the tools or prompts of a server.
-pub(crate) fn is_offered(server: &Server, method: &str, target: Option<&str>) -> bool {
+/// Says whether a target is one of the tools or prompts that a server offers to a caller.
+pub(crate) fn is_offered(
+    server: &Server,
+    principal: Option<&Principal>,
+    method: &str,
+    target: Option<&str>,
+) -> bool {
     let Some(target) = target else {
         return false;
     };
     let catalog = server.catalog();
     match method {
-        "tools/call" => catalog.tools.has(target),
-        "prompts/get" => catalog.prompts.has(target),
+        "tools/call" => catalog.tools.get(target, principal).is_some(),
+        "prompts/get" => catalog.prompts.get(target, principal).is_some(),
         _ => false,
     }
 }

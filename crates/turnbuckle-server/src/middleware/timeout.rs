@@ -71,7 +71,8 @@ impl Timeout {
 
 impl Middleware for Timeout {
     fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer> {
-        if operation.method() == "subscriptions/listen" {
+        // Those wait for as long as there is something to wait for.
+        if ["subscriptions/listen", "tasks/result"].contains(&operation.method()) {
             return next.run();
         }
         Box::pin(async move {

@@ -37,7 +37,9 @@ impl Server {
     ///
     /// The other server lives on. What is added to it or removed from it while it runs, or to servers mounted in it,
     /// shows here at once, and clients of this server are told. Its handlers run as part of this server: with its
-    /// store, its keys and its settings. Instructions and the other settings of the mounted server have no effect.
+    /// store, its keys and its settings. Nothing else of the mounted server has an effect here: not its instructions, its
+    /// other settings, its extensions and skills, and **not its layers**. A server that guards itself with a layer is not
+    /// guarded here unless this one has that layer too; the log warns of it.
     ///
     /// ```
     /// use turnbuckle_server::{Server, Tool, ToolError};
@@ -98,6 +100,16 @@ impl Server {
         }
         removed.is_some()
     }
+
+    fn warn_of_what_stays_behind(&self, prefix: &str) {
+        let settings = &self.shared.settings;
+        if !settings.layers.is_empty() || !settings.extensions.is_empty() || self.has_sources() {
+            tracing::warn!(
+                prefix,
+                "layers, extensions and skills of a mounted server have no effect in the outer one"
+            );
+        }
+    }
 }
 
 /// Mounts a server; returns what that changes.
@@ -105,6 +117,7 @@ fn put(offer: &Arc<Offer>, prefix: String, other: Server) -> Result<Vec<Change>,
     if !is_name(&prefix) {
         return Err(MountError::Prefix { prefix });
     }
+    other.warn_of_what_stays_behind(&prefix);
     let mut mount = Mount {
         prefix,
         server: other,

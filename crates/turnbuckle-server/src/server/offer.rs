@@ -138,6 +138,10 @@ impl Offer {
 
     /// Publishes what one that is mounted here tells, unless both share a bus.
     fn pass_on(&self, change: &Change, told: &Arc<dyn Bus>) {
+        // A task is known only where it was begun.
+        if matches!(change, Change::Task { .. }) {
+            return;
+        }
         if Arc::ptr_eq(told, &lock(&self.bus)) {
             for outer in self.outer() {
                 outer.pass_on(change, told);
@@ -151,7 +155,13 @@ impl Offer {
     fn put_together<T>(&self, change: impl FnOnce(&mut Parts) -> T) -> T {
         let mut parts = lock(&self.parts);
         let outcome = change(&mut parts);
-        let before = self.served.swap(parts.catalog());
+        let mut catalog = parts.catalog();
+        let served = self.served.load();
+        if catalog.forgets(&served) {
+            Arc::make_mut(&mut catalog).remember(&served);
+        }
+        drop(served);
+        let before = self.served.swap(catalog);
         drop(parts);
         drop(before);
         outcome

@@ -9,6 +9,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use tokio::{
+    sync::Semaphore,
     task::{JoinHandle, spawn_blocking},
     time::Instant,
 };
@@ -266,12 +267,17 @@ impl Drop for Library {
     }
 }
 
+/// Files that are read at one time: each may have 16 MiB, and whoever asks for many must not make us hold them all.
+static READS: Semaphore = Semaphore::const_new(8);
+
 /// The bytes of a file, if they are still those that its digest was made of.
 async fn bytes_of(file: &File) -> Result<Option<Bytes>, RequestError> {
     let (path, root) = match &file.body {
         Body::Held(bytes) => return Ok(Some(bytes.clone())),
         Body::OnDisk { path, root } => (path.clone(), root.clone()),
     };
+    // A permit is never refused: nobody closes the semaphore.
+    let _permit = READS.acquire().await;
     let read = spawn_blocking(move || {
         let bytes = folder::read_again(&path, &root)?;
         let digest = digest(&bytes);

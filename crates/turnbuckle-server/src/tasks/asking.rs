@@ -1,8 +1,11 @@
 //! What a task wants to know, and how it learns it.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::time::sleep;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_store::{Change, StoreError, TaskAnswer, TaskChange, TaskId};
 
@@ -37,14 +40,27 @@ pub(crate) async fn ask(
         key,
         settled: false,
     };
+    // Nobody says that a task is forgotten.
+    let mut over = pin!(sleep(task.ttl()));
     loop {
-        let record = match changes.next().await {
-            Ok(Change::Task { task: record }) if record.id == task.id => Some(record),
-            Ok(_) => continue,
-            Err(_) => server.store_ref().tasks.load(&task.id).await.ok().flatten(),
+        let record = tokio::select! {
+            change = changes.next() => match change {
+                Ok(Change::Task { task: record }) if record.id == task.id => Some(record),
+                Ok(_) => continue,
+                Err(_) => server.store_ref().tasks.load(&task.id).await.ok().flatten(),
+            },
+            () = over.as_mut() => None,
         };
-        if let Some(answer) = record.as_ref().and_then(|record| record.answer(key)) {
+        let Some(record) = record.filter(|record| !record.status.is_final()) else {
             open.settled = true;
+            return Err(AskError::Gone { method });
+        };
+        if let Some(answer) = record.answer(key) {
+            open.settled = true;
+            let key = key.to_owned();
+            // What was read need not be kept; whether that works changes nothing here.
+            let tasks = &server.store_ref().tasks;
+            let _ = tasks.update(&task.id, TaskChange::Heard { key }).await;
             return read(answer, method);
         }
     }

@@ -8,7 +8,7 @@ use turnbuckle_store::{SessionId, TaskChange, TaskOutcome};
 use super::{methods::changed, shape};
 use crate::{
     Server,
-    lifecycle::{Caller, Rules, TaskDesign},
+    lifecycle::{Caller, TaskDesign},
 };
 
 /// Who may use a task: the principal; without one, the session it began in; without one, whoever knows its id.
@@ -26,23 +26,19 @@ impl Owner {
             TaskDesign::Asked => caller.session,
             TaskDesign::None | TaskDesign::Offered => None,
         };
-        Self::new(caller.rules, caller.principal.as_deref(), session)
-    }
-
-    /// The owner of what begins in a session.
-    pub(crate) fn of_session(
-        rules: &Rules,
-        principal: Option<&Principal>,
-        session: SessionId,
-    ) -> Self {
-        Self::new(rules, principal, Some(session))
-    }
-
-    fn new(rules: &Rules, principal: Option<&Principal>, session: Option<SessionId>) -> Self {
-        let design = match rules.tasks {
+        let design = match caller.rules.tasks {
             TaskDesign::Offered => "offered",
             TaskDesign::Asked | TaskDesign::None => "asked",
         };
+        Self::new(design, caller.principal.as_deref(), session)
+    }
+
+    /// The owner of what begins in a session.
+    pub(crate) fn of_session(principal: Option<&Principal>, session: SessionId) -> Self {
+        Self::new("asked", principal, Some(session))
+    }
+
+    fn new(design: &str, principal: Option<&Principal>, session: Option<SessionId>) -> Self {
         let who = match (principal, session) {
             (Some(who), _) => {
                 let name = (&who.issuer, &who.subject, &who.client);
@@ -73,8 +69,8 @@ impl Owner {
 }
 
 /// Ends the tasks that only a session which is over could ask for.
-pub(crate) fn session_ended(server: &Server, rules: &Rules, session: SessionId) {
-    let owner = Owner::of_session(rules, None, session);
+pub(crate) fn session_ended(server: &Server, session: SessionId) {
+    let owner = Owner::new("asked", None, Some(session));
     let left = server.running_tasks().of(owner.key());
     if left.is_empty() {
         return;

@@ -2,12 +2,14 @@
 
 use std::{
     future::poll_fn,
+    pin::pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::sleep;
 use turnbuckle_protocol::{RpcError, types::tasks::legacy::RelatedTask};
 use turnbuckle_store::{Change, TaskAnswer, TaskChange, TaskOutcome, TaskRecord};
 
@@ -31,11 +33,13 @@ pub(super) async fn wait(call: &Arc<Call>, id: &str) -> Outcome {
     let running = call.server.running_tasks().find(&record.id);
     let _watching = running.map(|task| task.watch(call));
     let mut asked = Asked::default();
+    // A task that is forgotten ends nowhere, and nobody is told.
+    let mut over = pin!(sleep(record.ttl));
     while record.outcome.is_none() {
         asked.follow(call, &record);
         record = tokio::select! {
             change = changes.next() => match change {
-                Ok(Change::Task { task }) if task.id == record.id => task,
+                Ok(Change::Task { task }) if task.id == record.id && task.changes > record.changes => task,
                 Ok(_) => continue,
                 Err(_) => find(call, id).await?,
             },
@@ -48,8 +52,10 @@ pub(super) async fn wait(call: &Arc<Call>, id: &str) -> Outcome {
                     Err(error) => return Err(failed(&error)),
                 }
             },
-            // A task that is forgotten ends nowhere.
-            () = tokio::time::sleep(record.ttl) => find(call, id).await?,
+            () = over.as_mut() => {
+                over.set(sleep(record.ttl));
+                find(call, id).await?
+            }
         };
     }
     match &record.outcome {

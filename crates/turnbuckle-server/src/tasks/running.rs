@@ -11,6 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use turnbuckle_protocol::{
     RpcError,
     types::{TaskStatus, tasks::legacy::RelatedTask},
@@ -64,6 +65,11 @@ impl RunningTask {
             *announced = Some(Instant::now());
         }
         due
+    }
+
+    /// How long it is kept, from its beginning.
+    pub(super) fn ttl(&self) -> Duration {
+        self.ttl
     }
 
     /// How messages of the task name it, where the design wants that.
@@ -144,7 +150,7 @@ pub(crate) fn go_on(call: Arc<Call>, task: Arc<RunningTask>, handler: BoxFuture<
     // Before anyone can know of the task: what others do to it must not be missed.
     let changes = call.server.store_ref().bus.subscribe();
     lock(&call.server.running_tasks().0).insert(task.id, task.clone());
-    tokio::spawn(run(call, task, handler, changes));
+    tokio::spawn(run(call, task, handler, changes).in_current_span());
 }
 
 async fn run(

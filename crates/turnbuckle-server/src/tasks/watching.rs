@@ -9,10 +9,12 @@ use super::{extension_needed, knows_tasks, methods::find};
 use crate::context::Call;
 
 /// Of the tasks that a listener names, those it may hear of.
-pub(crate) async fn watched(call: &Call, ids: Vec<String>) -> Result<Vec<String>, RpcError> {
+pub(crate) async fn watched(call: &Call, mut ids: Vec<String>) -> Result<Vec<String>, RpcError> {
     if !knows_tasks(&call.caller) {
         return Err(extension_needed(&call.caller, "`taskIds` is about tasks"));
     }
+    ids.sort_unstable();
+    ids.dedup();
     let mut known = Vec::with_capacity(ids.len());
     for id in ids {
         if find(call, &id).await.is_ok() {

@@ -262,3 +262,83 @@ async fn a_limit_per_tool_leaves_other_tools_alone() {
     assert_eq!(answers.iter().filter(|code| **code != 0).count(), 1);
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_per_tool_does_not_tell_of_tools_that_are_hidden() {
+    let hidden = Tool::new("restart", async || {
+        tokio::time::sleep(60 * SECOND).await;
+        Ok::<_, ToolError>("restarted".to_owned())
+    })
+    .visible_to(|principal| principal.is_some());
+    let open = Tool::new("open", async || Ok::<_, ToolError>("open".to_owned()));
+    let limit = ConcurrencyLimit::per_tool(1).line(0);
+    let server = Server::new("desk", "1")
+        .tool(hidden)
+        .tool(open)
+        .layer(limit);
+    let principal = Principal::new("issuer", "ada");
+    let lines = turnbuckle_server::lines::Lines::new(server.clone()).principal(principal);
+    let mut ada = Peer::with(lines);
+    ada.request("tools/call", modern(tool("restart"))).await;
+    ada.expect_silence().await;
+
+    let mut guest = Peer::new(server);
+    let restart = guest.call_modern("tools/call", tool("restart")).await;
+    let unknown = guest.call_modern("tools/call", tool("unknown")).await;
+
+    assert_eq!(code(&restart), code(&unknown));
+    let (restart, unknown) = (&restart["error"]["message"], &unknown["error"]["message"]);
+    assert_eq!(
+        restart.as_str().unwrap().replace("restart", "unknown"),
+        *unknown
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_has_its_layers_around_the_work() {
+    let notes = Notes::default();
+    let slow = Tool::new("slow", async || {
+        tokio::time::sleep(60 * SECOND).await;
+        Ok::<_, ToolError>("late".to_owned())
+    });
+    let server = Server::new("desk", "1")
+        .tool(slow.task(turnbuckle_server::TaskSupport::Optional))
+        .layer(notes.endings())
+        .layer(Timeout::new(30 * SECOND));
+    let mut peer = Peer::initialized(server, "2025-11-25", json!({})).await;
+    let mut params = tool("slow");
+    params["task"] = json!({});
+    let begun = Instant::now();
+
+    let task = peer.call("tools/call", params).await["result"]["task"].clone();
+    assert_eq!(begun.elapsed().as_secs(), 0);
+    assert!(notes.take().is_empty());
+    let wait = json!({ "taskId": task["taskId"] });
+    let (answer, _) = crate::tasks_server::ask(&mut peer, "tasks/result", wait).await;
+
+    assert_eq!(begun.elapsed().as_secs(), 30);
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("took too long"), "{answer}");
+    assert_eq!(notes.take()[0], "tools/call tool_error");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_task_is_not_timed_out() {
+    let slow = Tool::new("slow", async || {
+        tokio::time::sleep(60 * SECOND).await;
+        Ok::<_, ToolError>("late".to_owned())
+    });
+    let limit = Timeout::new(30 * SECOND).when(|it| it.tool() == Some("slow"), 90 * SECOND);
+    let server = Server::new("desk", "1")
+        .tool(slow.task(turnbuckle_server::TaskSupport::Optional))
+        .layer(limit);
+    let mut peer = Peer::initialized(server, "2025-11-25", json!({})).await;
+    let mut params = tool("slow");
+    params["task"] = json!({});
+    let task = peer.call("tools/call", params).await["result"]["task"].clone();
+
+    let wait = json!({ "taskId": task["taskId"] });
+    let (answer, _) = crate::tasks_server::ask(&mut peer, "tasks/result", wait).await;
+
+    assert_eq!(answer["result"]["content"][0]["text"], "late");
+}

@@ -8,13 +8,14 @@ use std::{
 use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Context, MountError, Prompt, RequestError, Resource, Server, Tool, ToolError, lines::Lines,
+    Context, MountError, Prompt, RequestError, Resource, Server, TaskSupport, Tool, ToolError,
+    lines::Lines,
 };
 use turnbuckle_store::Store;
 
 use crate::{
     http_caller::Caller,
-    lines_peer::{Peer, modern},
+    lines_peer::{Peer, modern, modern_with},
 };
 
 /// A tool that says on which server it runs.
@@ -55,6 +56,28 @@ async fn session(server: &Server) -> Peer {
     let mut peer = Peer::initialized(server.clone(), "2025-11-25", json!({})).await;
     peer.call("ping", json!({})).await;
     peer
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_has_become_empty_by_a_mount_is_still_a_list() {
+    let desk = Server::new("desk", "1");
+    let notes = Server::new("notes", "1").tool(tool("search").task(TaskSupport::Optional));
+    desk.add_mount("notes", notes.clone()).unwrap();
+    assert_eq!(tools_of(&desk).await, ["notes_search"]);
+
+    notes.remove_tool("search");
+    assert!(tools_of(&desk).await.is_empty());
+    desk.remove_mount("notes");
+
+    assert!(tools_of(&desk).await.is_empty());
+    // Tasks that still run can be asked for.
+    let mut peer = Peer::new(desk);
+    let declared = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let params = modern_with(json!({ "taskId": "unknown" }), declared);
+    assert_eq!(
+        peer.call("tasks/get", params).await["error"]["code"],
+        -32602
+    );
 }
 
 #[tokio::test(start_paused = true)]

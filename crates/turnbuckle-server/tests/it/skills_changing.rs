@@ -79,6 +79,8 @@ async fn digest_and_bytes_agree_while_the_file_is_written_again_and_again() {
     let place = Place::with_skills();
     let server = place.server();
     let path = place.skills().join("drinks/tea/references/pots.md");
+    // From the first read on it is one number again and again.
+    fs::write(&path, "x ".repeat(20_000)).unwrap();
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stopped = stop.clone();
     let writer = std::thread::spawn(move || {

@@ -315,6 +315,25 @@ async fn a_lifetime_is_asked_for_bounded_and_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_waits_learns_that_a_task_is_forgotten_whatever_else_happens() {
+    let brief = Duration::from_secs(10);
+    let server = server().task_lifetime(brief, brief);
+    let busy = server.clone();
+    tokio::spawn(async move {
+        loop {
+            sleep(Duration::from_secs(1)).await;
+            busy.resource_updated("test://a");
+        }
+    });
+    let mut peer = Peer::initialized(server, "2025-11-25", everything()).await;
+    let task = start(&mut peer, "work", json!({ "seconds": 500 })).await;
+
+    let (answer, _) = ask(&mut peer, "tasks/result", id(&task)).await;
+
+    assert_eq!(answer["error"]["code"], -32602);
+}
+
+#[tokio::test(start_paused = true)]
 async fn tasks_are_listed_page_by_page() {
     req!(
         "tasks.list.paginate",

@@ -176,3 +176,28 @@ async fn refusals_have_their_status() {
     let answered = caller.send(headers, other.to_string()).await;
     assert_eq!(answered.refusal().await, (400, -32020));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_expires_takes_its_tasks_along() {
+    let mut limits = turnbuckle_store::Limits::default();
+    limits.sessions.idle = Duration::from_secs(60);
+    let store = turnbuckle_store::Store::memory_with(limits);
+    let tasks = store.tasks.clone();
+    let http = Http::new(server().store(store));
+    let caller = Caller::of(http).in_session("2025-11-25").await;
+    let task = start(&caller, "work", json!({ "seconds": 5000 })).await;
+    let id = task["taskId"].as_str().unwrap().parse().unwrap();
+
+    sleep(Duration::from_secs(120)).await;
+    // Somebody comes, and what is over is swept.
+    let mut other = caller.clone();
+    (other.session, other.version) = (None, None);
+    other.in_session("2025-11-25").await;
+    sleep(Duration::from_secs(1)).await;
+
+    let record = tasks.load(&id).await.unwrap().unwrap();
+    assert_eq!(
+        record.status,
+        turnbuckle_protocol::types::TaskStatus::Cancelled
+    );
+}

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 use super::{at_once, deadline, lock};
-use crate::{BoxFuture, NewTask, StoreError, TaskChange, TaskId, TaskLimits, TaskRecord, Tasks};
+use crate::{
+    BoxFuture, NewTask, StoreError, TaskChange, TaskId, TaskLimits, TaskOutcome, TaskRecord, Tasks,
+};
 
 /// Tasks kept in this process.
 pub struct MemoryTasks {
@@ -18,8 +20,7 @@ pub struct MemoryTasks {
 #[derive(Default)]
 struct Kept {
     tasks: HashMap<TaskId, Entry>,
-    /// The tasks of each owner, in the order they began.
-    owners: HashMap<Arc<str>, BTreeMap<u64, TaskId>>,
+    owners: HashMap<Arc<str>, Owned>,
     deadlines: BTreeSet<(Instant, TaskId)>,
     begun: u64,
     bytes: usize,
@@ -28,6 +29,16 @@ struct Kept {
 struct Entry {
     record: Arc<TaskRecord>,
     expires: Instant,
+}
+
+/// What one owner has.
+#[derive(Default)]
+struct Owned {
+    /// In the order they began.
+    tasks: BTreeMap<u64, TaskId>,
+    bytes: usize,
+    /// Whether callers that cannot be told apart share it.
+    shared: bool,
 }
 
 impl MemoryTasks {
@@ -44,21 +55,23 @@ impl MemoryTasks {
         let now = Instant::now();
         let kept = &mut *lock(&self.kept);
         kept.forget_expired(now);
-        if kept.tasks.len() >= self.limits.max_tasks {
-            return Err(StoreError::Full { what: "task" });
-        }
         let limit = self.limits.max_tasks_per_owner;
-        let owned = kept.owners.get(&task.owner).map_or(0, BTreeMap::len);
-        if !task.shared && owned >= limit {
+        let owned = |kept: &Kept| kept.owners.get(&task.owner).map_or(0, |it| it.tasks.len());
+        if !task.shared && owned(kept) >= limit && !kept.make_room(&task.owner) {
             let what = "tasks";
             return Err(StoreError::TooMany { what, limit });
+        }
+        let is_full = kept.tasks.len() >= self.limits.max_tasks;
+        if is_full && !kept.make_room(&task.owner) && !kept.make_room_of_shared() {
+            return Err(StoreError::Full { what: "task" });
         }
         let expires = deadline(now, task.ttl);
         let number = kept.begun;
         kept.begun += 1;
         kept.deadlines.insert((expires, id));
         let owned = kept.owners.entry(task.owner.clone()).or_default();
-        owned.insert(number, id);
+        owned.shared = task.shared;
+        owned.tasks.insert(number, id);
         let record = Arc::new(TaskRecord::new(id, number, task));
         let entry = Entry {
             record: record.clone(),
@@ -78,22 +91,36 @@ impl MemoryTasks {
         let Some(entry) = kept.tasks.get_mut(id) else {
             return Ok(None);
         };
+        let is_error = matches!(
+            &change,
+            TaskChange::End {
+                outcome: TaskOutcome::Error(_),
+                ..
+            }
+        );
         let mut record = TaskRecord::clone(&entry.record);
         if !record.apply(change) {
             return Ok(None);
         }
         let (before, after) = (entry.record.weight(), record.weight());
+        let owned = kept.owners.entry(record.owner.clone()).or_default();
+        let (bytes, theirs) = (kept.bytes - before + after, owned.bytes - before + after);
+        let grows = after > before && !is_error;
         let limit = self.limits.max_task_bytes;
-        if after > limit {
+        if grows && after > limit {
             let what = "task";
             return Err(StoreError::TooLarge { what, limit });
         }
-        let bytes = kept.bytes - before + after;
-        if bytes > self.limits.max_total_bytes && after > before {
+        let limit = self.limits.max_owner_bytes;
+        if grows && !owned.shared && theirs > limit {
+            let what = "bytes in tasks";
+            return Err(StoreError::TooMany { what, limit });
+        }
+        if grows && bytes > self.limits.max_total_bytes {
             let what = "task of this size";
             return Err(StoreError::Full { what });
         }
-        kept.bytes = bytes;
+        (kept.bytes, owned.bytes) = (bytes, theirs);
         entry.record = Arc::new(record);
         Ok(Some(entry.record.clone()))
     }
@@ -105,7 +132,7 @@ impl MemoryTasks {
             return Vec::new();
         };
         let first = after.map_or(0, |after| after.saturating_add(1));
-        let tasks = owned.range(first..).take(limit);
+        let tasks = owned.tasks.range(first..).take(limit);
         tasks
             .filter_map(|(_, id)| Some(kept.tasks.get(id)?.record.clone()))
             .collect()
@@ -121,15 +148,40 @@ impl Kept {
         }
     }
 
+    /// Forgets the oldest finished task of an owner; says whether there was one.
+    fn make_room(&mut self, owner: &str) -> bool {
+        let Some(owned) = self.owners.get(owner) else {
+            return false;
+        };
+        let is_final = |id: &&TaskId| {
+            let entry = self.tasks.get(*id);
+            entry.is_some_and(|entry| entry.record.status.is_final())
+        };
+        let finished = owned.tasks.values().find(is_final).copied();
+        finished.is_some_and(|id| {
+            self.forget(&id);
+            true
+        })
+    }
+
+    /// Forgets the oldest finished task of callers that nobody can tell apart; says whether there was one.
+    fn make_room_of_shared(&mut self) -> bool {
+        let shared = self.owners.iter().filter(|(_, owned)| owned.shared);
+        let owners: Vec<_> = shared.map(|(owner, _)| owner.clone()).collect();
+        owners.iter().any(|owner| self.make_room(owner))
+    }
+
     fn forget(&mut self, id: &TaskId) {
         let Some(entry) = self.tasks.remove(id) else {
             return;
         };
-        self.bytes -= entry.record.weight();
+        let bytes = entry.record.weight();
+        self.bytes -= bytes;
         self.deadlines.remove(&(entry.expires, *id));
         if let Some(owned) = self.owners.get_mut(&entry.record.owner) {
-            owned.remove(&entry.record.number);
-            if owned.is_empty() {
+            owned.tasks.remove(&entry.record.number);
+            owned.bytes -= bytes;
+            if owned.tasks.is_empty() {
                 self.owners.remove(&entry.record.owner);
             }
         }

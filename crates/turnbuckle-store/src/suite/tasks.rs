@@ -19,6 +19,8 @@ pub async fn tasks(make: impl AsyncFn(Limits) -> Store) {
     an_ended_task_never_changes(&make).await;
     tasks_are_listed_by_owner(&make).await;
     tasks_are_limited(&make).await;
+    finished_tasks_make_room(&make).await;
+    what_was_heard_is_not_kept(&make).await;
     expired_tasks_make_room(&make).await;
     bytes_are_limited(&make).await;
 }
@@ -189,6 +191,60 @@ async fn tasks_are_limited(make: &impl AsyncFn(Limits) -> Store) {
     assert!(matches!(error, StoreError::Full { .. }));
 }
 
+async fn finished_tasks_make_room(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.tasks.max_tasks = 3;
+    limits.tasks.max_tasks_per_owner = 2;
+    let tasks = make(limits).await.tasks;
+    let (old, new) = (begin(&*tasks, "ada").await, begin(&*tasks, "ada").await);
+    let completed = end(TaskStatus::Completed, 1);
+    tasks
+        .update(&new, completed.clone())
+        .await
+        .unwrap()
+        .unwrap();
+
+    // Of one's own, and of those only what has finished.
+    let third = begin(&*tasks, "ada").await;
+    assert_eq!(tasks.load(&new).await.unwrap(), None);
+    assert!(tasks.load(&old).await.unwrap().is_some());
+    let many = NewTask {
+        shared: true,
+        ..of("anyone", LONG)
+    };
+    let shared = tasks.create(many).await.unwrap().id;
+    let error = tasks.create(of("bob", LONG)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }));
+
+    // Of those that callers share, for whoever comes.
+    tasks
+        .update(&shared, completed.clone())
+        .await
+        .unwrap()
+        .unwrap();
+    begin(&*tasks, "bob").await;
+    assert_eq!(tasks.load(&shared).await.unwrap(), None);
+    // Never of another owner.
+    tasks.update(&third, completed).await.unwrap().unwrap();
+    let error = tasks.create(of("bob", LONG)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }));
+}
+
+async fn what_was_heard_is_not_kept(make: &impl AsyncFn(Limits) -> Store) {
+    let tasks = make(Limits::default()).await.tasks;
+    let id = begin(&*tasks, "ada").await;
+    tasks.update(&id, ask("a")).await.unwrap().unwrap();
+    let told = tasks.update(&id, answer("a", "12345")).await.unwrap();
+
+    let key = "a".to_owned();
+    let heard = tasks.update(&id, TaskChange::Heard { key }).await.unwrap();
+
+    let (told, heard) = (told.unwrap(), heard.unwrap());
+    assert_eq!(heard.weight(), told.weight() - 5);
+    assert!(heard.changes > told.changes);
+    assert_eq!(tasks.update(&id, ask("a")).await.unwrap(), None);
+}
+
 async fn expired_tasks_make_room(make: &impl AsyncFn(Limits) -> Store) {
     let mut limits = Limits::default();
     limits.tasks.max_tasks = 1;
@@ -215,5 +271,14 @@ async fn bytes_are_limited(make: &impl AsyncFn(Limits) -> Store) {
     assert!(matches!(error, StoreError::Full { .. }));
 
     assert_eq!(status(&*tasks, &two).await, TaskStatus::Working);
-    tasks.update(&two, completed(50)).await.unwrap().unwrap();
+    let three = begin(&*tasks, "ada").await;
+    let failed = TaskChange::End {
+        status: TaskStatus::Failed,
+        message: None,
+        outcome: TaskOutcome::Error(Bytes::from(vec![b'x'; 60])),
+    };
+    // To end with an error is always possible.
+    tasks.update(&three, failed).await.unwrap().unwrap();
+    let error = tasks.update(&two, completed(1)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }));
 }
