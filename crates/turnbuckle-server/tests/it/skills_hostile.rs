@@ -3,9 +3,10 @@
 use std::fs;
 
 use serde_json::json;
-use turnbuckle_server::{Server, Skill, SkillError, Skills};
+use turnbuckle_server::{Resource, Server, Skill, SkillError, Skills};
 
 use crate::{
+    lines_peer::{Peer, modern},
     skills_place::{Place, check_digests, listed, read},
     speaker::{EVERY, Speaker},
 };
@@ -293,4 +294,22 @@ async fn any_description_comes_back_as_it_was_given() {
 #[should_panic(expected = "built with `Server::skills`")]
 fn a_server_that_declares_no_skills_takes_none() {
     Server::new("cook", "1").add_skill(Skill::new("tea", "x", "").unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_hears_of_a_hidden_resource_beside_the_skills() {
+    let secret =
+        Resource::text("skill://tidy/secret", "secret", "").visible_to(|who| who.is_some());
+    let server = Place::with_skills().server().resource(secret);
+    let mut peer = Peer::new(server.clone());
+    let uris = ["skill://tidy/secret", "skill://tidy/SKILL.md"];
+    let filter = json!({ "notifications": { "resourceSubscriptions": uris } });
+    peer.request("subscriptions/listen", modern(filter)).await;
+    peer.next().await;
+
+    server.resource_updated("skill://tidy/secret");
+    server.resource_updated("skill://tidy/SKILL.md");
+
+    let told = peer.next().await;
+    assert_eq!(told["params"]["uri"], "skill://tidy/SKILL.md");
 }

@@ -10,13 +10,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_ledger::req;
 use turnbuckle_server::{
-    Context, Elicitation, Form, Prompt, RequestError, Server, Tool, ToolError,
+    Context, Elicitation, Form, Prompt, RequestError, Server, TaskSupport, Tool, ToolError,
 };
 
 use crate::{
     http_caller::Caller,
+    lines_peer::Peer,
     speaker::{EVERY, MODERN, Speaker},
     spec_asking::{asked, call, everything},
+    tasks_server::ask,
 };
 
 const PAGES: [&str; 2] = ["https://files.example/link", "https://files.example/terms"];
@@ -338,3 +340,42 @@ async fn a_url_names_no_user_and_nothing_is_added_to_it() {
         assert_eq!(question["params"]["url"], url, "{revision}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_task_tells_of_the_end_of_a_visit_too() {
+    let link = Tool::new("link", async |cx: Context| {
+        let page = Elicitation::url("Link", PAGES[0]).with_id("visit");
+        cx.elicit("link", page).await?;
+        cx.elicitation_complete("visit").await;
+        Ok::<_, ToolError>("linked".to_owned())
+    });
+    let server = Server::new("files", "1").tool(link.task(TaskSupport::Optional));
+    let capabilities = json!({ "elicitation": { "url": {} } });
+    let mut peer = Peer::initialized(server, "2025-11-25", capabilities).await;
+    let params = json!({ "name": "link", "task": {} });
+    let (answer, _) = ask(&mut peer, "tools/call", params).await;
+    let task = json!({ "taskId": answer["result"]["task"]["taskId"] });
+
+    peer.request("tasks/result", task).await;
+    let mut ended = 0;
+    let result = loop {
+        let message = peer.next().await;
+        match message["method"].as_str() {
+            Some("elicitation/create") => {
+                let result = json!({ "action": "accept" });
+                peer.send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+                    .await;
+            }
+            Some("notifications/elicitation/complete") => ended += 1,
+            Some(_) => {}
+            None => break message,
+        }
+    };
+    assert_eq!(result["result"]["content"][0]["text"], "linked");
+    while let Ok(message) = tokio::time::timeout(SECOND, peer.next()).await {
+        ended += usize::from(message["method"] == "notifications/elicitation/complete");
+    }
+    assert_eq!(ended, 1);
+}
+
+const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
