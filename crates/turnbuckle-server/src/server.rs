@@ -440,7 +440,7 @@ impl Server {
         self.shared.settings.tasks
     }
 
-    pub(crate) fn running_tasks(&self) -> &Registry {
+    pub(crate) fn running_tasks(&self) -> &Arc<Registry> {
         &self.shared.running_tasks
     }
 

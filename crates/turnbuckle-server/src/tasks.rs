@@ -10,6 +10,7 @@
 mod asking;
 mod methods;
 mod owner;
+mod registry;
 mod result;
 mod running;
 mod shape;
@@ -27,7 +28,8 @@ use turnbuckle_store::{NewTask, StoreError, TaskRecord};
 pub(crate) use asking::ask;
 pub(crate) use methods::{begin, say};
 pub(crate) use owner::{Owner, session_ended};
-pub(crate) use running::{Registry, RunningTask, go_on, start};
+pub(crate) use registry::Registry;
+pub(crate) use running::{RunningTask, go_on, start};
 pub(crate) use shape::{created, notification, status_notification};
 pub(crate) use watching::{all, watched};
 

@@ -1,13 +1,11 @@
 //! What a task wants to know, and how it learns it.
 
-use std::pin::pin;
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 use turnbuckle_protocol::RpcError;
-use turnbuckle_store::{Change, StoreError, TaskAnswer, TaskChange, TaskId};
+use turnbuckle_store::{StoreError, TaskAnswer, TaskChange, TaskId};
 
 use super::methods::changed;
 use crate::{Server, context::Call, input::AskError};
@@ -23,8 +21,6 @@ pub(crate) async fn ask(
         return Err(AskError::Unreachable { method });
     };
     let server = &call.server;
-    // Before anyone can see the question: its answer must not be missed.
-    let mut changes = server.store_ref().bus.subscribe();
     let change = TaskChange::Ask {
         key: key.to_owned(),
         question: question(method, params),
@@ -40,30 +36,21 @@ pub(crate) async fn ask(
         key,
         settled: false,
     };
-    // Nobody says that a task is forgotten.
-    let mut over = pin!(sleep(task.ttl()));
-    loop {
-        let record = tokio::select! {
-            change = changes.next() => match change {
-                Ok(Change::Task { task: record }) if record.id == task.id => Some(record),
-                Ok(_) => continue,
-                Err(_) => server.store_ref().tasks.load(&task.id).await.ok().flatten(),
-            },
-            () = over.as_mut() => None,
-        };
-        let Some(record) = record.filter(|record| !record.status.is_final()) else {
-            open.settled = true;
-            return Err(AskError::Gone { method });
-        };
-        if let Some(answer) = record.answer(key) {
-            open.settled = true;
-            let key = key.to_owned();
-            // What was read need not be kept; whether that works changes nothing here.
-            let tasks = &server.store_ref().tasks;
-            let _ = tasks.update(&task.id, TaskChange::Heard { key }).await;
-            return read(answer, method);
-        }
-    }
+    let told = task.when(|record| record.status.is_final() || record.answer(key).is_some());
+    let record = tokio::select! {
+        record = told => Some(record),
+        // Nobody says that a task is forgotten.
+        () = sleep(task.ttl()) => None,
+    };
+    open.settled = true;
+    let Some(answer) = record.as_ref().and_then(|record| record.answer(key)) else {
+        return Err(AskError::Gone { method });
+    };
+    let key = key.to_owned();
+    // What was read need not be kept; whether that works changes nothing here.
+    let heard = TaskChange::Heard { key };
+    let _ = server.store_ref().tasks.update(&task.id, heard).await;
+    read(answer, method)
 }
 
 fn read(answer: &TaskAnswer, method: &'static str) -> Result<String, AskError> {

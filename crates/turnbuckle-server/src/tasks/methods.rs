@@ -77,8 +77,12 @@ pub(crate) async fn changed(
     change: TaskChange,
 ) -> Result<Option<Arc<TaskRecord>>, StoreError> {
     let record = server.store_ref().tasks.update(id, change).await?;
-    if let Some(task) = &record {
-        server.publish(Change::Task { task: task.clone() });
+    if let Some(record) = &record {
+        if let Some(running) = server.running_tasks().find(id) {
+            running.note(record);
+        }
+        let task = record.clone();
+        server.publish(Change::Task { task });
     }
     Ok(record)
 }
@@ -87,8 +91,13 @@ pub(crate) async fn changed(
 pub(crate) async fn say(server: &Server, task: &RunningTask, message: &str) {
     let change = TaskChange::Say(message.to_owned());
     match server.store_ref().tasks.update(&task.id, change).await {
-        Ok(Some(record)) if task.may_announce() => server.publish(Change::Task { task: record }),
-        Ok(_) => {}
+        Ok(Some(record)) => {
+            task.note(&record);
+            if task.may_announce() {
+                server.publish(Change::Task { task: record });
+            }
+        }
+        Ok(None) => {}
         Err(error) => tracing::debug!(%error, "a task cannot say how it is doing"),
     }
 }

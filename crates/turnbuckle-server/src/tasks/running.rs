@@ -1,7 +1,6 @@
 //! The handler of a task at work.
 
 use std::{
-    collections::HashMap,
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,19 +9,21 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 use tracing::Instrument as _;
 use turnbuckle_protocol::{
     RpcError,
     types::{TaskStatus, tasks::legacy::RelatedTask},
 };
-use turnbuckle_store::{
-    Change, StoreError, Subscription, TaskChange, TaskId, TaskOutcome, TaskRecord,
-};
+use turnbuckle_store::{StoreError, TaskChange, TaskId, TaskOutcome, TaskRecord};
 
-use super::{create, methods::changed, shape};
+use super::{
+    create,
+    methods::changed,
+    registry::{Registered, Registry},
+    shape,
+};
 use crate::{
-    Server,
     context::Call,
     exchange::{BoxFuture, Outcome},
     incident,
@@ -40,13 +41,15 @@ pub(crate) struct RunningTask {
     watchers: Mutex<Vec<Arc<Call>>>,
     /// When everyone was last told what the task said of itself.
     announced: Mutex<Option<Instant>>,
+    /// The newest record that this process knows.
+    state: watch::Sender<Arc<TaskRecord>>,
 }
 
 /// The least time between two of these.
-const QUIET: Duration = Duration::from_millis(100);
+const QUIET: Duration = Duration::from_secs(1);
 
 impl RunningTask {
-    pub(crate) fn new(record: &TaskRecord) -> Arc<Self> {
+    pub(crate) fn new(record: &Arc<TaskRecord>) -> Arc<Self> {
         Arc::new(Self {
             id: record.id,
             owner: record.owner.clone(),
@@ -54,7 +57,38 @@ impl RunningTask {
             related: shape::related(record),
             watchers: Mutex::default(),
             announced: Mutex::default(),
+            state: watch::Sender::new(record.clone()),
         })
+    }
+
+    /// Takes note of a change. One that comes late is no news.
+    pub(super) fn note(&self, record: &Arc<TaskRecord>) {
+        self.state.send_if_modified(|known| {
+            let is_news = record.changes > known.changes;
+            if is_news {
+                *known = record.clone();
+            }
+            is_news
+        });
+    }
+
+    /// Waits until the record is as wanted, and returns it.
+    pub(super) async fn when(
+        &self,
+        wanted: impl FnMut(&Arc<TaskRecord>) -> bool,
+    ) -> Arc<TaskRecord> {
+        let mut state = self.state.subscribe();
+        let found = state.wait_for(wanted).await.map(|record| record.clone());
+        match found {
+            Ok(record) => record,
+            // The sender is ours, and stays.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Whose it is.
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
     }
 
     /// Says whether everyone may be told again what the task says of itself.
@@ -114,24 +148,6 @@ impl Drop for Watching {
     }
 }
 
-/// The tasks whose handlers run in this process.
-#[derive(Default)]
-pub(crate) struct Registry(Mutex<HashMap<TaskId, Arc<RunningTask>>>);
-
-impl Registry {
-    /// Finds a task that runs here.
-    pub(super) fn find(&self, id: &TaskId) -> Option<Arc<RunningTask>> {
-        lock(&self.0).get(id).cloned()
-    }
-
-    /// The tasks of one owner that run here.
-    pub(super) fn of(&self, owner: &str) -> Vec<TaskId> {
-        let tasks = lock(&self.0);
-        let owned = tasks.values().filter(|task| &*task.owner == owner);
-        owned.map(|task| task.id).collect()
-    }
-}
-
 /// Begins a task and lets its handler run; returns the answer to the call.
 pub(crate) async fn start(
     call: Arc<Call>,
@@ -148,66 +164,36 @@ pub(crate) async fn start(
 /// Lets a handler run as a task from here on.
 pub(crate) fn go_on(call: Arc<Call>, task: Arc<RunningTask>, handler: BoxFuture<Outcome>) {
     // Before anyone can know of the task: what others do to it must not be missed.
-    let changes = call.server.store_ref().bus.subscribe();
-    lock(&call.server.running_tasks().0).insert(task.id, task.clone());
-    tokio::spawn(run(call, task, handler, changes).in_current_span());
+    let registered = Registry::enter(&call.server, &task);
+    tokio::spawn(run(call, task, handler, registered).in_current_span());
 }
 
 async fn run(
     call: Arc<Call>,
     task: Arc<RunningTask>,
     handler: BoxFuture<Outcome>,
-    mut changes: Subscription,
+    _registered: Registered,
 ) {
-    let server = call.server.clone();
-    let _registered = Registered {
-        server: &server,
-        id: task.id,
-    };
     let outcome = tokio::select! {
         biased;
         // Dropping the handler is how anything is cancelled.
-        () = ended(&server, &task.id, &mut changes) => return,
+        _ = task.when(|record| record.status.is_final()) => return,
         () = tokio::time::sleep(task.ttl) => return,
         outcome = caught(handler) => outcome,
     };
-    let mut change = end(&call, outcome);
-    loop {
-        match changed(&server, &task.id, change).await {
-            Ok(_) => return,
-            Err(error @ (StoreError::TooLarge { .. } | StoreError::Full { .. })) => {
-                let error = RpcError::internal(format!("the result cannot be kept: {error}"));
-                change = failure(&error);
-                tracing::warn!(%error, "a task ends without its result");
-                // There is room for so little, or for nothing.
-                if changed(&server, &task.id, change.clone()).await.is_ok() {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            Err(error) => {
-                incident::report("keeping the result of a task", &error);
-                return;
-            }
-        }
+    let mut kept = changed(&call.server, &task.id, end(&call, outcome)).await;
+    if let Err(
+        error
+        @ (StoreError::TooLarge { .. } | StoreError::TooMany { .. } | StoreError::Full { .. }),
+    ) = kept
+    {
+        let error = RpcError::internal(format!("the result cannot be kept: {error}"));
+        tracing::warn!(%error, "a task ends without its result");
+        // There is always room for that.
+        kept = changed(&call.server, &task.id, failure(&error)).await;
     }
-}
-
-/// Resolves when the task has ended by other hands.
-async fn ended(server: &Server, id: &TaskId, changes: &mut Subscription) {
-    loop {
-        let record = match changes.next().await {
-            Ok(Change::Task { task }) if task.id == *id => Some(task),
-            Ok(_) => continue,
-            Err(_) => match server.store_ref().tasks.load(id).await {
-                Ok(Some(task)) => Some(task),
-                Ok(None) => return,
-                Err(_) => None,
-            },
-        };
-        if record.is_some_and(|record| record.status.is_final()) {
-            return;
-        }
+    if let Err(error) = kept {
+        incident::report("keeping the result of a task", &error);
     }
 }
 
@@ -248,18 +234,6 @@ fn failure(error: &RpcError) -> TaskChange {
         status: TaskStatus::Failed,
         message: Some(error.message.clone()),
         outcome: TaskOutcome::Error(shape::error(error)),
-    }
-}
-
-/// Keeps a task among those that run here.
-struct Registered<'a> {
-    server: &'a Server,
-    id: TaskId,
-}
-
-impl Drop for Registered<'_> {
-    fn drop(&mut self) {
-        lock(&self.server.running_tasks().0).remove(&self.id);
     }
 }
 

@@ -127,3 +127,27 @@ async fn there_are_only_so_many() {
     let looked = offered(&mut peer, "tasks/get", id(&tasks[0])).await;
     assert!(["completed", "failed"].contains(&looked["result"]["status"].as_str().unwrap()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_process_answers_and_cancels_what_runs_here() {
+    let store = Store::memory();
+    let (here, there) = (server().store(store.clone()), server().store(store));
+    let (mut here, mut there) = (Peer::new(here), Peer::new(there));
+    let asks = offer(&mut here, "ask", json!({})).await;
+    let works = offer(&mut here, "work", json!({ "seconds": 500 })).await;
+
+    let mut params = id(&asks);
+    params["inputResponses"] =
+        json!({ "name": { "action": "accept", "content": { "name": "Ada" } } });
+    offered(&mut there, "tasks/update", params).await;
+    offered(&mut there, "tasks/cancel", id(&works)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+
+    let looked = offered(&mut here, "tasks/get", id(&asks)).await;
+    assert_eq!(
+        looked["result"]["result"]["content"][0]["text"],
+        "hello Ada"
+    );
+    let looked = offered(&mut here, "tasks/get", id(&works)).await;
+    assert_eq!(looked["result"]["status"], "cancelled");
+}
