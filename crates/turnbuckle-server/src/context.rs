@@ -228,18 +228,13 @@ fn same_type<T: 'static>(value: &dyn Any) -> Option<&T> {
 }
 
 impl Call {
-    pub(crate) fn new(
-        id: RequestId,
-        server: Server,
-        caller: Caller,
-        rounds: Option<Box<Rounds>>,
-    ) -> Self {
+    pub(crate) fn new(id: RequestId, server: Server, caller: Caller) -> Self {
         Self {
             id,
             server,
             caller,
             outbox: Outbox::default(),
-            rounds,
+            rounds: None,
             progress: Mutex::new(f64::NEG_INFINITY),
             asked: Mutex::default(),
             steps: AtomicU32::new(0),

@@ -54,60 +54,58 @@ fn find(
     caller: Caller,
     mirror: Option<&dyn Mirror>,
 ) -> Exchange {
-    let task = Task {
+    let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
+    let arrived = Arrived {
         server,
         request,
-        caller,
+        call,
         mirror,
     };
     match &*request.method {
-        "tools/call" => task.call_tool(),
-        "tools/list" => task.list(|server| Some(&server.tools).filter(|tools| tools.is_offered())),
-        "resources/read" => task.read_resource(),
-        "resources/list" if server.has_sources() => task.list_with_sources(),
+        "tools/call" => arrived.call_tool(),
+        "tools/list" => {
+            arrived.list(|server| Some(&server.tools).filter(|tools| tools.is_offered()))
+        }
+        "resources/read" => arrived.read_resource(),
+        "resources/list" if server.has_sources() => arrived.list_with_sources(),
         "resources/list" => {
-            task.list(|server| Some(&server.resources).filter(|_| server.has_resources()))
+            arrived.list(|server| Some(&server.resources).filter(|_| server.has_resources()))
         }
         "resources/templates/list" => {
-            task.list(|server| Some(&server.templates).filter(|_| server.has_resources()))
+            arrived.list(|server| Some(&server.templates).filter(|_| server.has_resources()))
         }
-        "prompts/get" => task.get_prompt(),
+        "prompts/get" => arrived.get_prompt(),
         "prompts/list" => {
-            task.list(|server| Some(&server.prompts).filter(|prompts| prompts.is_offered()))
+            arrived.list(|server| Some(&server.prompts).filter(|prompts| prompts.is_offered()))
         }
-        "completion/complete" => task.complete(),
-        "server/discover" => task.plain(|call| Ok(crate::lifecycle::stateless::discover(call))),
-        "subscriptions/listen" => task.listen(),
+        "completion/complete" => arrived.complete(),
+        "server/discover" => arrived.plain(|call| Ok(crate::lifecycle::stateless::discover(call))),
+        "subscriptions/listen" => arrived.listen(),
         "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" | "tasks/list" => {
-            task.tasks()
+            arrived.tasks()
         }
-        method => match server.extension_method(method, task.caller.rules) {
-            Some(added) => task.respond(added.clone()),
+        method => match server.extension_method(method, arrived.call.caller.rules) {
+            Some(added) => arrived.respond(added.clone()),
             None => {
                 let error = RpcError::method_not_found(method);
-                task.plain(|_| Err(error))
+                arrived.plain(|_| Err(error))
             }
         },
     }
 }
 
 /// A request on its way to its handler.
-struct Task<'a, 'b> {
+struct Arrived<'a, 'b> {
     server: &'a Server,
     request: &'a Request<'b>,
-    caller: Caller,
+    call: Arc<Call>,
     mirror: Option<&'a dyn Mirror>,
 }
 
-impl Task<'_, '_> {
+impl Arrived<'_, '_> {
     /// Answers at once, without a handler.
     fn plain(self, answer: impl FnOnce(&Call) -> Outcome) -> Exchange {
-        let call = Arc::new(Call::new(
-            self.request.id.clone(),
-            self.server.clone(),
-            self.caller,
-            None,
-        ));
+        let call = self.call;
         let outcome = answer(&call);
         Exchange::new(call, Run::Ready(outcome))
     }
@@ -142,12 +140,7 @@ impl Task<'_, '_> {
     /// Lists resources of which some are kept where they come and go by themselves.
     fn list_with_sources(self) -> Exchange {
         let params = self.request.params.parse::<PaginatedParams>();
-        let call = Arc::new(Call::new(
-            self.request.id.clone(),
-            self.server.clone(),
-            self.caller,
-            None,
-        ));
+        let call = self.call;
         let listed = call.clone();
         let run: BoxFuture<Outcome> = Box::pin(async move {
             let (cursor, server) = (params?.cursor, &listed.server);
@@ -203,45 +196,49 @@ impl Task<'_, '_> {
 
     /// Runs a handler that may ask the client, now or in a later round.
     fn run(
-        self,
+        mut self,
         subject: impl FnOnce(&Params<'_>) -> Subject,
         arguments: &str,
         start: impl FnOnce(&str, Context) -> Run + Send + 'static,
     ) -> Exchange {
-        let (id, server) = (self.request.id.clone(), self.server.clone());
-        if self.caller.rules.asking == Asking::Request {
-            let call = Arc::new(Call::new(id, server, self.caller, None));
-            let run = begin_handler(arguments, Context { call: call.clone() }, start);
-            return Exchange::new(call, run);
+        if self.call.caller.rules.asking == Asking::Request {
+            let run = begin_handler(arguments, self.context(), start);
+            return Exchange::new(self.call, run);
         }
         let params = &self.request.params;
-        match Rounds::begin(&server, self.principal(), subject(params), params) {
-            Err(error) => self.fail(error),
-            Ok((rounds, None)) => {
-                let call = Arc::new(Call::new(id, server, self.caller, Some(Box::new(rounds))));
-                let run = begin_handler(arguments, Context { call: call.clone() }, start);
-                Exchange::new(call, run)
+        let (rounds, stored) =
+            match Rounds::begin(self.server, self.principal(), subject(params), params) {
+                Ok(begun) => begun,
+                Err(error) => return self.fail(error),
+            };
+        let Some(call) = Arc::get_mut(&mut self.call) else {
+            return self.fail(RpcError::internal("the call has begun already"));
+        };
+        call.rounds = Some(Box::new(rounds));
+        let Some(stored) = stored else {
+            let run = begin_handler(arguments, self.context(), start);
+            return Exchange::new(self.call, run);
+        };
+        let later = self.call.clone();
+        let run: BoxFuture<Outcome> = Box::pin(async move {
+            let Some(rounds) = &later.rounds else {
+                return Err(RpcError::internal("no rounds"));
+            };
+            rounds.fetch(&later.server, &stored).await?;
+            let cx = Context {
+                call: later.clone(),
+            };
+            match start(&rounds.subject().arguments, cx) {
+                Run::Ready(outcome) => outcome,
+                Run::Handler(handler) => handler.await,
             }
-            Ok((rounds, Some(stored))) => {
-                let call = Arc::new(Call::new(id, server, self.caller, Some(Box::new(rounds))));
-                let later = call.clone();
-                let run: BoxFuture<Outcome> = Box::pin(async move {
-                    let Some(rounds) = &later.rounds else {
-                        return Err(RpcError::internal("no rounds"));
-                    };
-                    rounds.fetch(&later.server, &stored).await?;
-                    match start(
-                        &rounds.subject().arguments,
-                        Context {
-                            call: later.clone(),
-                        },
-                    ) {
-                        Run::Ready(outcome) => outcome,
-                        Run::Handler(handler) => handler.await,
-                    }
-                });
-                Exchange::new(call, Run::Handler(run))
-            }
+        });
+        Exchange::new(self.call, Run::Handler(run))
+    }
+
+    fn context(&self) -> Context {
+        Context {
+            call: self.call.clone(),
         }
     }
 
@@ -288,8 +285,7 @@ impl Task<'_, '_> {
 
     /// Calls a tool as a task from the beginning.
     fn start_task(self, tool: Arc<Tool>, arguments: &str, ttl: Option<Duration>) -> Exchange {
-        let (id, server) = (self.request.id.clone(), self.server.clone());
-        let call = Arc::new(Call::new(id, server, self.caller, None));
+        let call = self.call;
         let cx = Context { call: call.clone() };
         let arguments = arguments.to_owned();
         let operation = middleware::operation(&call, self.request);
@@ -318,12 +314,7 @@ impl Task<'_, '_> {
             let error = RpcError::method_not_found(&self.request.method);
             return self.fail(error);
         }
-        let call = Arc::new(Call::new(
-            self.request.id.clone(),
-            self.server.clone(),
-            self.caller,
-            None,
-        ));
+        let call = self.call;
         let run = tasks::begin(&self.request.method, &self.request.params, call.clone());
         Exchange::new(call, run)
     }
@@ -345,7 +336,7 @@ impl Task<'_, '_> {
             same_parameters(mirror, tool, arguments)?;
         }
         let params = &self.request.params;
-        let way = tasks::way(catalog.offers_tasks, &self.caller, tool, params)?;
+        let way = tasks::way(catalog.offers_tasks, &self.call.caller, tool, params)?;
         Ok((tool.clone(), arguments, way))
     }
 
@@ -360,7 +351,7 @@ impl Task<'_, '_> {
             return self.fail(error);
         }
         let Some(found) = catalog.find_resource(&uri, self.principal()) else {
-            let error = request_error::not_found(self.caller.rules, &uri);
+            let error = request_error::not_found(self.call.caller.rules, &uri);
             return self.fail(error);
         };
         let about = uri.clone();
@@ -487,12 +478,7 @@ impl Task<'_, '_> {
                 .and_then(|context| context.arguments)
                 .unwrap_or_default(),
         };
-        let call = Arc::new(Call::new(
-            self.request.id.clone(),
-            self.server.clone(),
-            self.caller,
-            None,
-        ));
+        let call = self.call;
         let cx = Context { call: call.clone() };
         let run: BoxFuture<Outcome> = Box::pin(async move {
             let values = match completer {
@@ -512,18 +498,13 @@ impl Task<'_, '_> {
             Ok(params) => params,
             Err(error) => return self.fail(error),
         };
-        let call = Arc::new(Call::new(
-            self.request.id.clone(),
-            self.server.clone(),
-            self.caller,
-            None,
-        ));
+        let call = self.call;
         let run = subscriptions::listen(call.clone(), params);
         Exchange::new(call, Run::Handler(Box::pin(run)))
     }
 
     fn principal(&self) -> Option<&Principal> {
-        self.caller.principal.as_deref()
+        self.call.caller.principal.as_deref()
     }
 
     /// The raw arguments, which must be an object.

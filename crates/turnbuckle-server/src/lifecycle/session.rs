@@ -54,7 +54,7 @@ pub(crate) fn initialize(
     }
     let caller = caller(&record, RequestMeta::default(), Arc::default(), arrival);
     let span = span::of(server, request, &caller);
-    let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+    let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
     server.attend();
     let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
     result.instructions = server.instructions_text().map(str::to_owned);
@@ -142,7 +142,7 @@ pub(crate) fn begin(
     let caller = caller(record, meta, live, arrival);
     if let Some(begun) = own(server, request, &caller) {
         let span = span::of(server, request, &caller);
-        let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+        let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
         return match begun {
             Ok(None) => Begun::Exchange(empty(call).in_span(span)),
             Ok(Some(change)) => Begun::Change(change, empty(call).in_span(span)),
@@ -164,7 +164,7 @@ pub(crate) fn begin(
             .extension_method(&request.method, caller.rules)
             .is_none()
     {
-        let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller, None));
+        let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
         let error = RpcError::method_not_found(&request.method);
         return Begun::Exchange(Exchange::new(call, Run::Ready(Err(error))));
     }
@@ -175,7 +175,7 @@ pub(crate) fn begin(
 pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
     let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
     let caller = caller(&record, RequestMeta::default(), Arc::default(), arrival);
-    empty(Arc::new(Call::new(id, server.clone(), caller, None)))
+    empty(Arc::new(Call::new(id, server.clone(), caller)))
 }
 
 /// The methods that exist only in sessions.
