@@ -71,6 +71,10 @@ fn comes_back(template: &UriTemplate) {
     let Some(value) = free.map(String::from).filter(|_| !has_name_twice(template)) else {
         return;
     };
+    // A variable ends where the mark of the next expression first occurs, even in a name: `{?a,b.c}{.d}`.
+    if template.variables().any(|name| name.contains('.')) {
+        return;
+    }
     let expected: BTreeMap<_, _> = template
         .variables()
         .map(|name| (name.to_owned(), value.clone()))
