@@ -2,7 +2,7 @@
 //!
 //! Each attack runs in a process of its own whose memory the system limits: this test binary itself, told by an
 //! environment variable what to do. A server that grows with what it is sent is killed, and then its test fails. What is
-//! sent in all is several times the limit.
+//! sent in all, of each kind, is more than the limit; where that is not so, the attack counts refusals.
 
 use std::{
     env,

@@ -173,11 +173,13 @@ pub(crate) async fn open_questions() {
     assert_eq!(refused, 5_000, "there is an end to it");
 }
 
-/// First rounds of calls that nobody goes on with.
+/// First rounds of calls that nobody goes on with, each with enough to say that keeping them would show.
 pub(crate) async fn rounds() {
     let caller = Caller::new(server());
-    for _ in 0..2_000 {
-        assert_eq!(ask(&caller, "ask").await["resultType"], "input_required");
+    let arguments = json!({ "padding": "x".repeat(96 * 1024) });
+    for _ in 0..800 {
+        let result = ask_with(&caller, "ask", &arguments).await;
+        assert_eq!(result["resultType"], "input_required");
     }
 }
 
@@ -192,7 +194,12 @@ pub(crate) async fn journals() {
 
 /// Calls a tool as a client that can be asked anything.
 async fn ask(caller: &Caller, name: &str) -> Value {
-    let mut message = modern("tools/call", json!({ "name": name, "arguments": {} }));
+    ask_with(caller, name, &json!({})).await
+}
+
+async fn ask_with(caller: &Caller, name: &str, arguments: &Value) -> Value {
+    let params = json!({ "name": name, "arguments": arguments });
+    let mut message = modern("tools/call", params);
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         json!({ "elicitation": { "form": {}, "url": {} } });
     let request = modern_headers(caller.request(Method::POST), &message);

@@ -63,15 +63,17 @@ pub(crate) async fn endless_line() {
 /// A hundred thousand notifications of every kind, and answers to nothing.
 pub(crate) async fn notifications() {
     let mut peer = Peer::initialized(talkative(), "2025-11-25", json!({})).await;
+    // Enough in each that keeping one kind of them would show.
+    let padding = "x".repeat(3 * 1024);
     for round in 0..100 {
         let mut flood = String::new();
         for at in 0..250 {
             let id = round * 250 + at;
             for message in [
-                json!({ "method": "notifications/cancelled", "params": { "requestId": id } }),
-                json!({ "method": "notifications/progress", "params": { "progressToken": id, "progress": 1 } }),
-                json!({ "method": format!("notifications/{id}") }),
-                json!({ "id": id, "result": { "text": "an answer to nothing" } }),
+                json!({ "method": "notifications/cancelled", "params": { "requestId": id, "reason": padding } }),
+                json!({ "method": "notifications/progress", "params": { "progressToken": id, "progress": 1, "message": padding } }),
+                json!({ "method": format!("notifications/{id}"), "params": { "text": padding } }),
+                json!({ "id": id, "result": { "text": padding } }),
             ] {
                 let mut message = message;
                 message["jsonrpc"] = json!("2.0");
