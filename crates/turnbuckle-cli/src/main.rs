@@ -1,0 +1,3 @@
+//! The command `turnbuckle`.
+
+fn main() {}
