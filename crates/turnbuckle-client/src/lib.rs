@@ -37,7 +37,7 @@ pub use lines::connect_lines;
 pub use listen::{Heard, Listening};
 pub use oddity::Oddity;
 pub use pages::Pages;
-pub use progress::Progress;
+pub use progress::{Progress, ProgressStream};
 pub use server::Server;
 pub use target::Target;
 pub use traffic::{Direction, Traffic};

@@ -3,3 +3,4 @@
 mod calls;
 mod listening;
 mod own_server;
+mod progress;
