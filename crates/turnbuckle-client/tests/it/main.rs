@@ -1,0 +1,8 @@
+//! What a client does, seen from the other end of a transport.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[cfg(unix)]
+mod child_process;
+#[cfg(unix)]
+mod child_roles;
