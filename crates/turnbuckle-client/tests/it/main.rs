@@ -1,8 +1,10 @@
-//! What a client does, seen from the other end of a transport.
+//! Tests of the client through its public interface.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod calls;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
+mod own_server;
