@@ -24,6 +24,7 @@ pub mod stdio;
 mod target;
 mod traffic;
 mod transport;
+pub mod unix;
 mod waiting;
 
 pub use builder::{ClientBuilder, EraChoice};

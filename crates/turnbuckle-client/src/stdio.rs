@@ -15,6 +15,7 @@ mod group;
 mod group;
 mod output;
 mod process;
+mod running;
 mod stderr;
 
 use std::{
@@ -27,6 +28,7 @@ use std::{
 
 use tokio::process::Command;
 
+pub(crate) use self::running::Running;
 pub use self::{
     error::SpawnError,
     exit::{Died, Exit},
@@ -34,9 +36,37 @@ pub use self::{
     process::{Process, Started},
 };
 use self::{group::Group, stderr::Tap};
+use crate::{Client, ConnectError};
 
 /// How long a server may take to end before it is made to.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Starts a server and connects to it.
+///
+/// ```no_run
+/// use turnbuckle_client::stdio::{self, Child};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = stdio::spawn(Child::new("weather-server").arg("--metric")).await?;
+/// # client.close().await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Nothing is left running when the client is dropped, but only [`Client::close`] waits for it. A server that dies ends
+/// every call that waits with [`TransportError::Died`](crate::TransportError::Died). One of 2026-07-28, which
+/// remembers nothing between requests, is started again by the next call.
+///
+/// # Errors
+///
+/// If the program cannot be started, ends before it answers, or has no revision in common with us.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime with time and I/O enabled.
+pub async fn spawn(child: Child) -> Result<Client, ConnectError> {
+    Client::plain().connect(child).await
+}
 
 /// How to start a server as a child process.
 ///
@@ -169,6 +199,13 @@ impl Child {
             .spawn()
             .map_err(|error| SpawnError::new(&self.program, self.folder.as_deref(), error))?;
         Ok(process::keep(child, self.tap.clone(), self.grace))
+    }
+
+    /// Returns program and arguments, to know the server by.
+    pub(crate) fn command_line(&self) -> String {
+        let words = std::iter::once(&self.program).chain(&self.args);
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
     }
 
     fn command(&self) -> Command {

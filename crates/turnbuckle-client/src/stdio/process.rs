@@ -18,10 +18,14 @@ use super::{
 
 /// A server that runs as a child process.
 ///
-/// Dropping it ends the process and all of its group: in order, as [`end`](Self::end) does, if a tokio runtime goes on
-/// running; at once if not.
+/// Cheap to clone. When the last clone is dropped, the process ends and all of its group with it: in order, as
+/// [`end`](Self::end) does, if a tokio runtime goes on running; at once if not. A connected [`Client`](crate::Client)
+/// does not wait for that: its process ends with the last clone of the client.
+#[derive(Clone, Debug)]
+pub struct Process(Arc<Inner>);
+
 #[derive(Debug)]
-pub struct Process {
+struct Inner {
     id: Option<u32>,
     stage: watch::Receiver<Stage>,
     shared: Arc<Shared>,
@@ -74,12 +78,12 @@ pub(super) fn keep(mut child: Child, tap: Option<Tap>, grace: Duration) -> Start
     let input = child.stdin.take().expect("the command asks for a pipe");
     let output = child.stdout.take().expect("the command asks for a pipe");
     let stderr = child.stderr.take();
-    let process = Process {
+    let process = Process(Arc::new(Inner {
         id: child.id(),
         stage: stage.clone(),
         shared: shared.clone(),
         group: group.clone(),
-    };
+    }));
     let stderr = stderr.map(|pipe| tokio::spawn(shared.stderr.clone().read(pipe, tap)));
     let keeper = Keeper {
         child,
@@ -100,17 +104,17 @@ pub(super) fn keep(mut child: Child, tap: Option<Tap>, grace: Duration) -> Start
 impl Process {
     /// Returns the number that the operating system gave it.
     pub fn id(&self) -> Option<u32> {
-        self.id
+        self.0.id
     }
 
     /// Returns the last 64 KiB of its standard error, if that is captured; what is not UTF-8 is replaced.
     pub fn stderr_tail(&self) -> String {
-        self.shared.stderr.text()
+        self.0.shared.stderr.text()
     }
 
     /// Returns how it ended, or `None` while it runs.
     pub fn exit(&self) -> Option<Exit> {
-        match *self.stage.borrow() {
+        match *self.0.stage.borrow() {
             Stage::Running => None,
             stage => Some(stage.exit()),
         }
@@ -119,27 +123,38 @@ impl Process {
     /// Waits until the process ends, by itself or not; returns how, and what it said last.
     pub async fn died(&self) -> Died {
         let exited = |stage: &Stage| !matches!(stage, Stage::Running);
-        let exit = ending::reached(self.stage.clone(), exited).await;
+        let exit = ending::reached(self.0.stage.clone(), exited).await;
         Died::new(exit, &self.stderr_tail())
     }
 
     /// Ends the process and all of its group; returns how it ended.
     ///
-    /// Drop [`Started::input`] first: a server that sees the end of its input ends by itself. One that does not within
+    /// Drop [`Started::input`] first: a server that sees the end of its input ends by itself.0. One that does not within
     /// the grace gets SIGTERM, and SIGKILL when the grace has passed again. What it started goes with it, also
     /// if it ended before; only a process that left the group stays.
     pub async fn end(&self) -> Exit {
-        self.shared.asked.notify_one();
+        self.0.shared.asked.notify_one();
         let gone = |stage: &Stage| matches!(stage, Stage::Gone(_));
-        ending::reached(self.stage.clone(), gone).await
+        ending::reached(self.0.stage.clone(), gone).await
+    }
+
+    /// Ends it as dropping does, whoever else holds it.
+    pub(crate) fn let_go(&self) {
+        self.0.let_go();
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
+impl Inner {
+    fn let_go(&self) {
         self.shared.asked.notify_one();
         if Handle::try_current().is_err() {
             self.group.kill();
         }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.let_go();
     }
 }
