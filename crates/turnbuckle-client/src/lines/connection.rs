@@ -37,7 +37,9 @@ impl Connection {
         let process = lines.process.clone();
         let reading = tokio::spawn(async move {
             let ended = reader::read(lines.reader, failure, &hub, &everyone).await;
-            everyone.end(reader::explained(ended, process).await);
+            let reason = reader::explained(ended, process).await;
+            everyone.end(reason.clone());
+            hub.end(reason);
         });
         Self {
             writer: Mutex::new(Some(Arc::new(writer))),

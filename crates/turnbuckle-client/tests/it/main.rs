@@ -7,4 +7,5 @@ mod calls;
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
+mod listening;
 mod own_server;
