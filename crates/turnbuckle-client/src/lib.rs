@@ -21,9 +21,11 @@ mod pages;
 mod progress;
 mod rounds;
 mod server;
+pub mod stdio;
 mod target;
 mod traffic;
 mod transport;
+pub mod unix;
 mod waiting;
 
 pub use builder::{ClientBuilder, EraChoice};

@@ -4,6 +4,10 @@
 
 mod calls;
 mod fake_lines;
+#[cfg(unix)]
+mod child_process;
+#[cfg(unix)]
+mod child_roles;
 mod listening;
 mod own_server;
 mod progress;
