@@ -1,22 +1,33 @@
 //! Checks values against JSON Schemas, with bounded effort.
 //!
-//! A schema is compiled once and may be anyone's: nothing that it refers to is ever fetched, and its patterns are
-//! matched in linear time. What is wrong with a value is said in words that a model can act on, each mistake with its
-//! path, as far as finding it out stays cheap. Knows nothing of tools.
+//! A schema may be anyone's: nothing that it refers to is ever fetched, its patterns are matched in linear time, and
+//! one that could keep us busy for ever is refused, or its checks are ended in time. What is wrong with a value is said in
+//! words that a model can act on, each mistake with its path, as far as finding it out stays cheap. Knows nothing of
+//! tools.
 
 mod effort;
+mod error;
 mod explain;
+mod graph;
+mod steps;
 
 use std::sync::Arc;
 
-use jsonschema::{PatternOptions, error::ValidationErrorKind};
+use jsonschema::PatternOptions;
 use serde_json::{Map, Value};
+
+pub use error::{Mismatch, SchemaError};
 
 use effort::Effort;
 use explain::Explanation;
+use graph::Graph;
+use steps::CountSteps;
 
 /// At most so many mistakes are named at once.
 const NAMED: usize = 3;
+/// What the compiled patterns of a schema may take together, in bytes, and each of them.
+const PATTERNS: usize = 16 << 20;
+const PATTERN: usize = 2 << 20;
 
 /// Checks values against one schema; cheap to clone.
 ///
@@ -33,33 +44,57 @@ struct Compiled {
 }
 
 impl Validator {
-    /// Compiles a schema; the error says what is wrong with it. Nothing is ever fetched.
-    pub fn new(schema: &Map<String, Value>) -> Result<Self, String> {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    ///
+    /// If it is none, refers to something outside itself, has a pattern that cannot be matched in linear time, or could
+    /// take too much work. Nothing is ever fetched.
+    pub fn new(schema: &Map<String, Value>) -> Result<Self, SchemaError> {
+        let patterns = graph::measure(schema)?.patterns.max(1);
         let schema = Value::Object(schema.clone());
-        let effort = Effort::of(&schema);
+        let graph = Graph::of(&schema);
+        let effort = Effort::of(&graph)?;
+        let counted = effort
+            .can_explode()
+            .then(|| steps::counted(&schema, &graph));
+        let size = PATTERN.min(PATTERNS / patterns);
         let schema = jsonschema::options()
             .offline()
             .should_validate_formats(true)
             // Patterns meet what a peer sends: this engine takes linear time, whatever it is.
-            .with_pattern_options(PatternOptions::regex())
-            .build(&schema)
-            .map_err(|error| match error.kind() {
-                ValidationErrorKind::Referencing(error) => {
-                    format!("a schema must be complete, for none is ever fetched: {error}")
-                }
-                _ => format!("at `{}`: {}", error.instance_path(), error.masked()),
-            })?;
+            .with_pattern_options(
+                PatternOptions::regex()
+                    .size_limit(size)
+                    .dfa_size_limit(size),
+            )
+            .with_keyword(steps::KEYWORD, |_, steps, _| {
+                Ok(Box::new(CountSteps::new(steps)))
+            })
+            .build(counted.as_ref().unwrap_or(&schema))
+            .map_err(|error| SchemaError::from(&error))?;
         Ok(Self {
             compiled: Arc::new(Compiled { schema, effort }),
         })
     }
 
     /// Checks a value; the error names the places that are wrong, beginning with `name`.
-    pub fn check(&self, name: &str, value: &Value) -> Result<(), String> {
-        if self.compiled.schema.is_valid(value) {
-            return Ok(());
+    ///
+    /// # Errors
+    ///
+    /// If the value does not fit, or if it would take too long to find that out.
+    pub fn check(&self, name: &str, value: &Value) -> Result<(), Mismatch> {
+        let Compiled { schema, effort } = &*self.compiled;
+        if !effort.has_room_for(value) {
+            return Err(Mismatch::new(format!("`{name}`: too deep to be checked")));
         }
-        Err(self.explain(name, value))
+        match steps::limited(|| schema.is_valid(value)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(Mismatch::new(self.explain(name, value))),
+            None => Err(Mismatch::new(format!(
+                "`{name}`: takes too long to be checked"
+            ))),
+        }
     }
 
     /// Says what is wrong, as far as finding it out stays cheap: that depends on what a peer has sent.

@@ -8,6 +8,8 @@ use turnbuckle_ledger::req;
 
 use super::*;
 
+mod bombs;
+
 fn validator(schema: Value) -> Validator {
     let Value::Object(schema) = schema else {
         panic!("{schema} is no object")
@@ -17,20 +19,19 @@ fn validator(schema: Value) -> Validator {
 
 fn refusal(schema: Value) -> String {
     let error = Validator::new(schema.as_object().unwrap()).err();
-    error.expect("the schema is refused")
+    error.expect("the schema is refused").to_string()
 }
 
 fn check(validator: &Validator, arguments: &str) -> Result<(), String> {
     let value = serde_json::from_str(arguments).unwrap();
-    validator.check("arguments", &value)
+    Ok(validator.check("arguments", &value)?)
 }
 
 /// What is wrong with a value of `arguments.a`.
 fn mistake(schema: Value, a: Value) -> String {
     let validator = validator(json!({ "type": "object", "properties": { "a": schema } }));
-    let error = validator
-        .check("arguments", &json!({ "a": a }))
-        .unwrap_err();
+    let error = validator.check("arguments", &json!({ "a": a }));
+    let error = String::from(error.unwrap_err());
     let mistake = error.strip_prefix("`arguments.a`: ");
     mistake.unwrap_or(&error).to_owned()
 }

@@ -11,7 +11,8 @@ pub(crate) struct Validator(turnbuckle_schema::Validator);
 impl Validator {
     /// Compiles a schema; the error says what is wrong with it.
     pub(crate) fn new(schema: &Map<String, Value>) -> Result<Option<Self>, String> {
-        let validator = turnbuckle_schema::Validator::new(schema)?;
+        let validator =
+            turnbuckle_schema::Validator::new(schema).map_err(|error| error.to_string())?;
         Ok(Some(Self(validator)))
     }
 
@@ -24,6 +25,6 @@ impl Validator {
 
     /// Checks a value; the error names the places that are wrong, beginning with `name`.
     pub(crate) fn check_value(&self, name: &str, value: &Value) -> Result<(), String> {
-        self.0.check(name, value)
+        Ok(self.0.check(name, value)?)
     }
 }
