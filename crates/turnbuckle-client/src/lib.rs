@@ -1,1 +1,3 @@
 //! A Model Context Protocol client for every server.
+
+pub mod http;
