@@ -1,10 +1,10 @@
 //! What can go wrong between a request and its response.
 
-use std::time::Duration;
+use std::{error::Error, fmt, time::Duration};
 
 use hyper_util::client::legacy;
 
-use super::dial::{BoxError, TimedOut};
+use super::dial::TimedOut;
 use crate::http::url::Origin;
 
 /// Why there is no usable response.
@@ -17,7 +17,7 @@ pub enum HttpError {
         /// Whom we wanted to reach.
         origin: String,
         /// What the system said.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// Making a connection took too long; nothing was sent.
     #[error("could not connect to `{origin}` within {limit:?}")]
@@ -29,13 +29,13 @@ pub enum HttpError {
     },
     /// The connection broke, or what came over it was not HTTP. The request may have taken effect.
     #[error("the connection to the server broke")]
-    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Broken(#[source] Box<dyn Error + Send + Sync>),
     /// An `https` URL, and this build has no TLS.
     #[error("an `https` URL needs the feature `tls` of `turnbuckle-client`")]
     NoTls,
     /// TLS could not be set up.
     #[error("TLS could not be set up")]
-    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Tls(#[source] Box<dyn Error + Send + Sync>),
     /// A body, or an event of a stream, beyond the limit.
     #[error("the server sent more than {limit} bytes at once")]
     TooLarge {
@@ -90,22 +90,22 @@ impl HttpError {
     /// Tells a connection that was never there from one that broke.
     pub(super) fn from_sending(problem: legacy::Error, origin: &Origin) -> Self {
         if !problem.is_connect() {
-            return Self::Broken(innermost(problem));
+            return Self::Broken(Cause(problem).into());
         }
         let origin = origin.to_string();
-        match source::<TimedOut>(&problem) {
+        match find::<TimedOut>(&problem) {
             Some(&TimedOut(limit)) => Self::ConnectTimedOut { origin, limit },
             None => Self::Connect {
                 origin,
-                source: innermost(problem),
+                source: Cause(problem).into(),
             },
         }
     }
 }
 
 /// Finds an error of a certain type among the causes of another.
-fn source<T: std::error::Error + 'static>(problem: &legacy::Error) -> Option<&T> {
-    let mut next = std::error::Error::source(problem);
+fn find<T: Error + 'static>(problem: &legacy::Error) -> Option<&T> {
+    let mut next = problem.source();
     while let Some(problem) = next {
         if let Some(found) = problem.downcast_ref() {
             return Some(found);
@@ -115,7 +115,21 @@ fn source<T: std::error::Error + 'static>(problem: &legacy::Error) -> Option<&T>
     None
 }
 
-/// Leaves out the layer of the pool, which says nothing but "client error".
-fn innermost(problem: legacy::Error) -> BoxError {
-    problem.into()
+/// The cause of a failure, without the layer of the pool, which says no more than that there is one.
+#[derive(Debug)]
+struct Cause(legacy::Error);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.source() {
+            Some(cause) => fmt::Display::fmt(cause, f),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()?.source()
+    }
 }
