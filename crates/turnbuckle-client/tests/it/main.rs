@@ -1,5 +1,5 @@
-//! What a client does, seen from the other end of a transport.
+//! Tests of the client through its public interface.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
+mod calls;
 mod fake_http;
+mod own_server;
