@@ -9,6 +9,10 @@ mod call;
 mod change;
 mod client;
 mod error;
+#[cfg(test)]
+#[path = "../tests/it/fake_http.rs"]
+mod fake_http;
+pub mod http;
 mod hub;
 mod incoming;
 mod lifecycle;

@@ -9,6 +9,7 @@ mod child_process;
 #[cfg(unix)]
 mod child_roles;
 mod listening;
+mod fake_http;
 mod own_server;
 mod progress;
 mod spec_asked;
