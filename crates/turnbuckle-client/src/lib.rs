@@ -1,1 +1,8 @@
 //! A Model Context Protocol client for every server.
+
+mod callbacks;
+
+pub use callbacks::{
+    Consent, FormAnswer, FormError, FormRequest, IntoRoot, RootError, Roots, SampleRequest,
+    VisitRequest,
+};
