@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::{Ids, Inner};
+use super::{Ids, Inner, telling::Telling};
 use crate::builder::ClientBuilder;
 use crate::error::ConnectError;
 use crate::hub::Hub;
@@ -48,7 +48,9 @@ impl Inner {
         if let Some(name) = &name {
             settings.memory.set(name, agreed.server.era);
         }
+        let roots = settings.callbacks.roots();
         let inner = Arc::new(Self {
+            _telling: roots.map(|roots| Telling::start(roots, &hub)),
             agreed: ArcSwap::from_pointee(agreed),
             transport,
             ids,
