@@ -82,6 +82,7 @@ impl Inner {
         let rules = Arc::clone(&agreed.rules);
         self.agreed.store(Arc::new(agreed));
         self.transport.agreed(&rules, &self.hub).await;
+        self.hub.gap();
         Ok(())
     }
 }

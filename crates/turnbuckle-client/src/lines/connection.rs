@@ -176,7 +176,8 @@ async fn read(
             break error;
         }
     };
-    waiting.end(reason);
+    waiting.end(reason.clone());
+    hub.end(reason);
 }
 
 /// Takes what stands after the last line end.
