@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast;
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::types::{ElicitUrlParams, UrlElicitationRequiredData};
 
@@ -13,6 +13,7 @@ use crate::call::Options;
 use crate::change::Change;
 use crate::client::Client;
 use crate::error::CallError;
+use crate::hub::Signal;
 
 const ELICIT: &str = turnbuckle_protocol::method::ELICITATION_CREATE.name;
 
@@ -33,7 +34,7 @@ impl Client {
             None => return Err(error),
         };
         // Listens before the user is asked, so that nothing is missed.
-        let changes = self.inner.hub.changes.subscribe();
+        let signals = self.inner.hub.signals.subscribe();
         let mut open = HashSet::new();
         for visit in visits {
             let id = visit.elicitation_id.as_ref().unwrap_or(&visit.url).clone();
@@ -45,7 +46,7 @@ impl Client {
         }
         let silence = options.patience.silence;
         // Without a word from the server, the next answer to the call tells.
-        let _ = tokio::time::timeout(silence, all_over(open, changes)).await;
+        let _ = tokio::time::timeout(silence, all_over(open, signals)).await;
         Ok(())
     }
 
@@ -87,16 +88,15 @@ impl Client {
 }
 
 /// Waits until the server has said of each visit that it is over; what it says of others is passed over.
-async fn all_over(mut open: HashSet<String>, mut changes: broadcast::Receiver<Change>) {
+async fn all_over(mut open: HashSet<String>, mut signals: broadcast::Receiver<Signal>) {
     while !open.is_empty() {
-        match changes.recv().await {
-            Ok(Change::Visit { elicitation_id }) => {
+        match signals.recv().await {
+            Ok(Signal::Change(Change::Visit { elicitation_id })) => {
                 open.remove(&elicitation_id);
             }
-            Ok(_) => {}
-            // So much was missed that this may have been among it.
-            Err(RecvError::Lagged(_)) => return,
-            Err(RecvError::Closed) => std::future::pending().await,
+            Ok(Signal::Change(_)) => {}
+            // It may have been said and missed, or will never be said: the call tells.
+            Ok(Signal::Gap | Signal::End(_)) | Err(_) => return,
         }
     }
 }
