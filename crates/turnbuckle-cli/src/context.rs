@@ -10,6 +10,7 @@ use crate::arguments::Options;
 use crate::environment::Environment;
 use crate::failure::Result;
 use crate::output::json;
+use crate::voice::Voice;
 
 /// What every command has at hand.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) environment: Environment,
     /// What holds for every command.
     pub(crate) options: Options,
+    /// How to speak on stderr.
+    pub(crate) voice: Voice,
 }
 
 impl Context {
@@ -38,11 +41,6 @@ impl Context {
     /// Writes a JSON document to stdout.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result {
         self.bytes(json::document(value).as_bytes())
-    }
-
-    /// Writes text to stderr. Nobody may be listening there, which stops nothing.
-    pub(crate) fn say(&self, text: &str) {
-        let _ = anstream::stderr().lock().write_all(text.as_bytes());
     }
 
     /// Returns how many columns the terminal has.

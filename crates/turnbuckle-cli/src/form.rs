@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Write};
 
 use serde_json::Value;
 use turnbuckle_protocol::types::elicitation::{ElicitSchema, PrimitiveSchema};
-use turnbuckle_protocol::types::{ElicitAction, ElicitFormParams, ElicitResult, JsonObject};
+use turnbuckle_protocol::types::{ElicitAction, ElicitResult, JsonObject};
 
 use crate::output::{plain, style};
 
@@ -74,10 +74,11 @@ impl<'a> Talk<'a> {
 /// Asks a form, field by field, until it can be sent.
 pub(crate) fn fill(
     server: &str,
-    form: &ElicitFormParams,
+    message: &str,
+    schema: &ElicitSchema,
     talk: &mut Talk<'_>,
 ) -> io::Result<ElicitResult> {
-    match answers(server, form, talk) {
+    match answers(server, message, schema, talk) {
         Ok(content) => Ok(ElicitResult::accept(content)),
         Err(Ended::Declined) => Ok(ElicitResult::new(ElicitAction::Decline)),
         Err(Ended::Cancelled) => Ok(ElicitResult::new(ElicitAction::Cancel)),
@@ -87,16 +88,17 @@ pub(crate) fn fill(
 
 fn answers(
     server: &str,
-    form: &ElicitFormParams,
+    message: &str,
+    schema: &ElicitSchema,
     talk: &mut Talk<'_>,
 ) -> Result<JsonObject, Ended> {
     let server = style::paint(style::NAME, &plain::line(server));
     talk.say(&format!("\n{server} asks:\n"))?;
-    talk.quote(&form.message)?;
+    talk.quote(message)?;
     talk.say("Enter takes what is in brackets, `:decline` says no, Ctrl-D cancels.\n")?;
     let mut content = JsonObject::new();
     loop {
-        content = ask_fields(&form.requested_schema, &content, talk)?;
+        content = ask_fields(schema, &content, talk)?;
         show(&content, talk)?;
         loop {
             let answer = talk.ask("Send it? [y]es, [e]dit, [n]o: ")?;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use crate::failure::{Failure, Result};
+use crate::trust;
 
 /// The server that a command speaks to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,31 @@ pub(crate) enum Target {
 }
 
 impl Target {
+    /// Returns the name that the user knows the server by.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Self::Url(url) => url.split(['?', '#']).next().unwrap_or(url).to_owned(),
+            Self::Unix(path) => format!("unix:{}", path.display()),
+            Self::Command(words) => words.first().cloned().unwrap_or_default(),
+            Self::Named(name) => name.clone(),
+        }
+    }
+
+    /// Returns a command line of ours that speaks to the same server.
+    pub(crate) fn command_line(&self, command: &str, words: &str) -> String {
+        let separator = if words.is_empty() { "" } else { " " };
+        match self {
+            Self::Command(program) => {
+                let program: Vec<_> = program.iter().map(|word| trust::quoted(word)).collect();
+                format!("turnbuckle {command}{separator}{words} -- {}", program.join(" "))
+            }
+            other => {
+                let target = trust::quoted(&other.label());
+                format!("turnbuckle {command} {target}{separator}{words}")
+            }
+        }
+    }
+
     /// Reads a target that is one word.
     fn parse(word: &str) -> Result<Self> {
         if let Some(path) = word.strip_prefix("unix:") {
@@ -139,6 +165,16 @@ mod tests {
             Target::Command(vec!["npx".into(), "-y".into(), "server".into()])
         );
         assert_eq!(words, ["echo", "a=1"]);
+    }
+
+    #[test]
+    fn hints_speak_to_the_same_server() {
+        let named = Target::Named("weather".into());
+        let program = Target::Command(vec!["npx".into(), "my server".into()]);
+
+        assert_eq!(named.command_line("tools", "echo"), "turnbuckle tools weather echo");
+        assert_eq!(program.command_line("tools", "echo"), "turnbuckle tools echo -- npx 'my server'");
+        assert_eq!(program.command_line("tools", ""), "turnbuckle tools -- npx 'my server'");
     }
 
     #[test]

@@ -5,20 +5,33 @@
 use std::io;
 use std::process::{Command, Stdio};
 
-use turnbuckle_protocol::types::{ElicitAction, ElicitUrlParams};
+use turnbuckle_protocol::types::ElicitAction;
 
 use crate::environment::Platform;
 use crate::form::{Ended, Talk};
 use crate::output::{plain, style};
 
+/// A page that a server wants visited.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page<'a> {
+    /// What the server says about it.
+    pub(crate) message: &'a str,
+    /// Its whole address.
+    pub(crate) url: &'a str,
+    /// The host in it.
+    pub(crate) host: &'a str,
+    /// Whether the host has letters that can pass for others.
+    pub(crate) may_look_like_another: bool,
+}
+
 /// Asks whether to visit a page, and opens it on yes.
 pub(crate) fn ask(
     server: &str,
-    visit: &ElicitUrlParams,
+    page: &Page<'_>,
     talk: &mut Talk<'_>,
     open: impl FnOnce(&str) -> io::Result<()>,
 ) -> io::Result<ElicitAction> {
-    match consent(server, visit, talk, open) {
+    match consent(server, page, talk, open) {
         Ok(()) => Ok(ElicitAction::Accept),
         Err(Ended::Declined) => Ok(ElicitAction::Decline),
         Err(Ended::Cancelled) => Ok(ElicitAction::Cancel),
@@ -28,21 +41,18 @@ pub(crate) fn ask(
 
 fn consent(
     server: &str,
-    visit: &ElicitUrlParams,
+    page: &Page<'_>,
     talk: &mut Talk<'_>,
     open: impl FnOnce(&str) -> io::Result<()>,
 ) -> Result<(), Ended> {
     let server = style::paint(style::NAME, &plain::line(server));
     talk.say(&format!("\n{server} wants you to visit a page:\n"))?;
-    talk.quote(&visit.message)?;
-    talk.say(&format!("  URL   {}\n", plain::line(&visit.url)))?;
-    let Some(host) = host(&visit.url) else {
-        talk.say("This is no address of the web, so it is declined.\n")?;
-        return Err(Ended::Declined);
-    };
-    talk.say(&format!("  host  {}\n", style::paint(style::NAME, host)))?;
-    if !host.is_ascii() {
-        talk.say("Its host has letters that may look like others.\n")?;
+    talk.quote(page.message)?;
+    talk.say(&format!("  URL   {}\n", plain::line(page.url)))?;
+    let host = style::paint(style::NAME, &plain::line(page.host));
+    talk.say(&format!("  host  {host}\n"))?;
+    if page.may_look_like_another {
+        talk.say("The host has letters that can pass for others.\n")?;
     }
     loop {
         let answer = talk.ask("Visit it? [y]es, I open it [m]yself, [n]o: ")?;
@@ -53,7 +63,7 @@ fn consent(
             _ => {}
         }
     }
-    if let Err(error) = open(&visit.url) {
+    if let Err(error) = open(page.url) {
         talk.say(&format!(
             "No browser could be started ({error}): open it yourself.\n"
         ))?;
@@ -63,6 +73,10 @@ fn consent(
 
 /// Opens a page in the user's browser. No shell sees the address.
 pub(crate) fn open(url: &str) -> io::Result<()> {
+    // Other schemes start other programs.
+    if !is_web(url) {
+        return Err(io::Error::other("it is no address of the web"));
+    }
     let (program, before): (_, &[&str]) = match Platform::HERE {
         Platform::Linux => ("xdg-open", &[]),
         Platform::MacOs => ("open", &[]),
@@ -77,21 +91,12 @@ pub(crate) fn open(url: &str) -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// Returns the host of an address of the web, as a browser would find it.
-fn host(url: &str) -> Option<&str> {
-    let (scheme, rest) = url.split_once("://")?;
-    let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-    let odd = url
-        .chars()
-        .any(|letter| plain::is_unsafe(letter) || letter.is_whitespace());
-    // Browsers read a backslash as a slash.
-    let authority = rest.split(['/', '\\', '?', '#']).next()?;
-    let place = authority.rsplit('@').next()?;
-    let host = match place.find(']') {
-        Some(end) => &place[..=end],
-        None => place.split(':').next()?,
+fn is_web(url: &str) -> bool {
+    let begins = |scheme: &str| {
+        let begin = url.get(..scheme.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
     };
-    (web && !odd && !host.is_empty()).then_some(host)
+    begins("https://") || begins("http://")
 }
 
 #[cfg(test)]
@@ -102,13 +107,18 @@ mod tests {
         let mut shown = Vec::new();
         let mut opened = None;
         let mut reader = typed.as_bytes();
-        let visit = ElicitUrlParams::new("Sign in", url);
+        let page = Page {
+            message: "Sign in",
+            url,
+            host: "a.example",
+            may_look_like_another: url.contains("xn--"),
+        };
         let open = |url: &str| {
             opened = Some(url.to_owned());
             Ok(())
         };
         let talk = &mut Talk::new(&mut reader, &mut shown);
-        let action = ask("weather", &visit, talk, open).unwrap();
+        let action = ask("weather", &page, talk, open).unwrap();
         (
             action,
             opened,
@@ -144,33 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn only_the_web_can_be_visited() {
-        for url in [
-            "file:///etc/passwd",
-            "javascript:alert(1)",
-            "https://",
-            "https://a\u{202e}b/",
-            "a.example",
-        ] {
-            let (action, opened, shown) = answer(url, "y\n");
-
-            assert_eq!(action, ElicitAction::Decline, "{url}");
-            assert_eq!(opened, None, "{url}");
-            assert!(shown.contains("declined"), "{shown}");
+    fn only_the_web_can_be_opened() {
+        for url in ["file:///etc/passwd", "javascript:alert(1)", "-a", "é"] {
+            assert!(open(url).is_err(), "{url}");
         }
+        assert!(is_web("HTTPS://a.example"));
     }
 
     #[test]
-    fn the_host_is_the_one_a_browser_would_ask() {
-        assert_eq!(
-            host("https://bank.example@evil.example:8080/x"),
-            Some("evil.example")
-        );
-        assert_eq!(
-            host("https://evil.example\\@bank.example/"),
-            Some("evil.example")
-        );
-        assert_eq!(host("HTTP://[::1]:80/"), Some("[::1]"));
-        assert_eq!(host("https://a.example?@b"), Some("a.example"));
+    fn a_host_that_may_be_another_is_pointed_out() {
+        let (_, _, shown) = answer("https://xn--mnchen-3ya.example/", "n\n");
+
+        assert!(shown.contains("can pass for others"), "{shown}");
     }
 }

@@ -22,13 +22,13 @@ impl Servers {
     pub(crate) fn run(&self, context: &Context) -> Result {
         let found = servers::find(&context.environment, context.options.config.as_deref());
         for message in &found.warnings {
-            context.say(&warning(message));
+            context.voice.say(&warning(message));
         }
         if context.options.json {
             return context.json(&document(&found));
         }
         if found.servers.is_empty() {
-            context.say("no servers are configured\n");
+            context.voice.say("no servers are configured\n");
             return Ok(());
         }
         context.print(&table(&found, &context.environment))

@@ -1,4 +1,5 @@
 use serde_json::json;
+use turnbuckle_protocol::types::ElicitFormParams;
 use turnbuckle_protocol::types::elicitation::{
     BooleanSchema, EnumOption, MultiSelectSchema, NumberSchema, SingleSelectSchema, StringFormat,
     StringSchema,
@@ -40,7 +41,13 @@ fn trip() -> ElicitFormParams {
 fn answer(form: &ElicitFormParams, typed: &str) -> (ElicitResult, String) {
     let mut shown = Vec::new();
     let mut reader = typed.as_bytes();
-    let result = fill("weather", form, &mut Talk::new(&mut reader, &mut shown)).unwrap();
+    let result = fill(
+        "weather",
+        &form.message,
+        &form.requested_schema,
+        &mut Talk::new(&mut reader, &mut shown),
+    )
+    .unwrap();
     (result, style::without(&String::from_utf8(shown).unwrap()))
 }
 
