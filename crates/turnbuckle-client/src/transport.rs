@@ -10,6 +10,7 @@ use turnbuckle_protocol::RequestId;
 
 use crate::answer::Answer;
 use crate::error::TransportError;
+use crate::http::{Endpoint, HttpSse};
 use crate::hub::Hub;
 use crate::lifecycle::Rules;
 use crate::lines;
@@ -34,6 +35,10 @@ pub(crate) struct Outgoing {
 pub(crate) enum Transport {
     /// Lines over a pair of byte streams.
     Lines(lines::Connection),
+    /// Streamable HTTP.
+    Http(Endpoint),
+    /// HTTP+SSE of 2024-11-05.
+    HttpSse(HttpSse),
 }
 
 impl Transport {
@@ -45,6 +50,8 @@ impl Transport {
     ) -> Result<Answer, TransportError> {
         match self {
             Self::Lines(connection) => connection.request(outgoing, hub).await,
+            Self::Http(endpoint) => endpoint.request(outgoing, hub).await,
+            Self::HttpSse(server) => server.request(outgoing, hub).await,
         }
     }
 
@@ -56,26 +63,25 @@ impl Transport {
         hub: &Arc<Hub>,
     ) -> Result<(), TransportError> {
         match self {
-            Self::Lines(connection) => {
-                let _ = headers;
-                connection.send(message, hub).await
-            }
+            Self::Lines(connection) => connection.send(message, hub).await,
+            Self::Http(endpoint) => endpoint.send(message, headers, hub).await,
+            Self::HttpSse(server) => server.send(message, headers, hub).await,
         }
     }
 
     /// Is told what was agreed upon, and opens whatever else the revision has.
     pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
         match self {
-            Self::Lines(_) => {
-                let _ = (rules, hub);
-            }
+            Self::Http(endpoint) => endpoint.agreed(rules, hub),
+            Self::Lines(_) | Self::HttpSse(_) => {}
         }
     }
 
     /// Says whether the transport is the kind that tells eras apart by HTTP status.
     pub(crate) fn is_http(&self) -> bool {
         match self {
-            Self::Lines(_) => false,
+            Self::Http(_) => true,
+            Self::Lines(_) | Self::HttpSse(_) => false,
         }
     }
 
@@ -83,6 +89,8 @@ impl Transport {
     pub(crate) async fn close(&self) {
         match self {
             Self::Lines(connection) => connection.close().await,
+            Self::Http(endpoint) => endpoint.close().await,
+            Self::HttpSse(server) => server.close(),
         }
     }
 }

@@ -25,11 +25,12 @@ impl Inner {
                 let transport = Transport::Lines(lines::Connection::start(lines, &hub));
                 Self::agree(settings, transport, None, hub).await
             }
+            Target::Http(http) => crate::http::reach(http, settings, hub).await,
         }
     }
 
     /// Agrees on a revision over a transport.
-    async fn agree(
+    pub(crate) async fn agree(
         settings: ClientBuilder,
         transport: Transport,
         name: Option<String>,
