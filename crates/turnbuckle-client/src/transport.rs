@@ -14,6 +14,7 @@ use crate::http::{Endpoint, HttpSse};
 use crate::hub::Hub;
 use crate::lifecycle::Rules;
 use crate::lines;
+use crate::stdio::{self, Process};
 
 /// A request ready to be sent.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(crate) enum Transport {
     Http(Endpoint),
     /// HTTP+SSE of 2024-11-05.
     HttpSse(HttpSse),
+    /// Lines over the standard streams of a child process.
+    Child(stdio::Running),
 }
 
 impl Transport {
@@ -50,6 +53,7 @@ impl Transport {
     ) -> Result<Answer, TransportError> {
         match self {
             Self::Lines(connection) => connection.request(outgoing, hub).await,
+            Self::Child(running) => running.request(outgoing, hub).await,
             Self::Http(endpoint) => endpoint.request(outgoing, hub).await,
             Self::HttpSse(server) => server.request(outgoing, hub).await,
         }
@@ -64,6 +68,7 @@ impl Transport {
     ) -> Result<(), TransportError> {
         match self {
             Self::Lines(connection) => connection.send(message, hub).await,
+            Self::Child(running) => running.send(message, hub).await,
             Self::Http(endpoint) => endpoint.send(message, headers, hub).await,
             Self::HttpSse(server) => server.send(message, headers, hub).await,
         }
@@ -73,7 +78,7 @@ impl Transport {
     pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
         match self {
             Self::Http(endpoint) => endpoint.agreed(rules, hub),
-            Self::Lines(_) | Self::HttpSse(_) => {}
+            Self::Lines(_) | Self::Child(_) | Self::HttpSse(_) => {}
         }
     }
 
@@ -81,7 +86,15 @@ impl Transport {
     pub(crate) fn is_http(&self) -> bool {
         match self {
             Self::Http(_) => true,
-            Self::Lines(_) | Self::HttpSse(_) => false,
+            Self::Lines(_) | Self::Child(_) | Self::HttpSse(_) => false,
+        }
+    }
+
+    /// Returns the child process at the other end.
+    pub(crate) fn process(&self) -> Option<Process> {
+        match self {
+            Self::Child(running) => running.process(),
+            Self::Lines(_) | Self::Http(_) | Self::HttpSse(_) => None,
         }
     }
 
@@ -89,6 +102,7 @@ impl Transport {
     pub(crate) async fn close(&self) {
         match self {
             Self::Lines(connection) => connection.close().await,
+            Self::Child(running) => running.close().await,
             Self::Http(endpoint) => endpoint.close().await,
             Self::HttpSse(server) => server.close(),
         }

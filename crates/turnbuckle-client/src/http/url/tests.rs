@@ -131,7 +131,10 @@ fn references_are_resolved_as_the_rfc_says() {
 
 #[test]
 fn references_begin_at_the_root_of_a_url_without_path() {
-    assert_eq!(url("http://a").resolve("g").unwrap().text.as_ref(), "http://a/g");
+    assert_eq!(
+        url("http://a").resolve("g").unwrap().text.as_ref(),
+        "http://a/g"
+    );
     assert_eq!(
         url("http://a?q").resolve("?r").unwrap().text.as_ref(),
         "http://a?r"
