@@ -88,7 +88,7 @@ impl<'e> Posted<'e> {
     fn whole(&self, bytes: &Bytes, status: StatusCode) -> Result<Answer, TransportError> {
         let mut broken = None;
         let answer = self.look(bytes, status, |received| match received {
-            Received::Malformed(error) => broken = Some(error.message),
+            Received::Malformed { error, .. } => broken = Some(error.message),
             other => self.hub.receive(other),
         })?;
         answer.ok_or_else(|| TransportError::NotAnAnswer {
