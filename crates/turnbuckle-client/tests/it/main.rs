@@ -7,5 +7,15 @@ mod calls;
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
+#[cfg(unix)]
+mod child_servers;
 mod listening;
 mod own_server;
+mod scripted;
+#[cfg(unix)]
+mod stdio_child;
+mod stdio_hostile;
+mod stdio_probe;
+mod stdio_wire;
+#[cfg(unix)]
+mod unix;
