@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use turnbuckle_protocol::types::LoggingMessageParams;
 
 use crate::change::Change;
@@ -39,6 +39,9 @@ pub(crate) struct Hub {
     pub(crate) subscriptions: Subscriptions,
     listeners: Listeners,
     asked: asked::Asked,
+    /// Bounds how many answers are on their way, and how many refusals.
+    answering: Arc<Semaphore>,
+    refusing: Arc<Semaphore>,
     client: OnceLock<Weak<Inner>>,
 }
 
@@ -64,13 +67,15 @@ pub(crate) struct Listeners {
 impl Hub {
     pub(crate) fn new(limits: Limits, listeners: Listeners) -> Arc<Self> {
         Arc::new(Self {
-            limits,
             watchers: Arc::default(),
             signals: broadcast::Sender::new(LAG),
             subscriptions: Subscriptions::default(),
             listeners,
             asked: asked::Asked::default(),
+            answering: Arc::new(Semaphore::new(limits.asked)),
+            refusing: Arc::new(Semaphore::new(limits.asked)),
             client: OnceLock::new(),
+            limits,
         })
     }
 
@@ -90,7 +95,10 @@ impl Hub {
             Received::Answer { id, .. } => self.odd(Oddity::AnswerForNobody(id)),
             Received::BadAnswer { error, .. } => self.odd(Oddity::InvalidAnswer(error)),
             Received::Complaint(error) => self.odd(Oddity::Complaint(error)),
-            Received::Malformed(error) => self.odd(Oddity::Noise(error.to_string())),
+            Received::Malformed { id, error } => {
+                self.odd(Oddity::Noise(error.to_string()));
+                self.refuse(id, error);
+            }
             Received::Notification { method, params } => self.told(&method, params.as_str()),
             Received::Request { id, method, params } => self.asked(id, method, params),
         }

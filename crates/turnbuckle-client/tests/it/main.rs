@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
+mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
@@ -10,6 +11,7 @@ mod child_roles;
 #[cfg(unix)]
 mod child_servers;
 mod listening;
+mod fake_http;
 mod own_server;
 mod scripted;
 #[cfg(unix)]
@@ -19,3 +21,13 @@ mod stdio_probe;
 mod stdio_wire;
 #[cfg(unix)]
 mod unix;
+mod progress;
+mod spec_asked;
+mod spec_cancellation;
+mod spec_envelopes;
+mod spec_lifecycle;
+mod spec_logging;
+mod spec_meta;
+mod spec_pagination;
+mod spec_progress;
+mod spec_versioning;
