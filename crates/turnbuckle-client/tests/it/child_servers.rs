@@ -93,7 +93,13 @@ fn server() -> Server {
         std::future::pending::<()>().await;
         Ok::<_, ToolError>(String::new())
     });
-    Server::new("child", "1").tool(echo).tool(die).tool(wait)
+    let server = Server::new("child", "1").tool(echo).tool(die).tool(wait);
+    let pupil = server.clone();
+    server.add_tool(Tool::new("learn", async move || {
+        pupil.add_tool(Tool::new("new", async || Ok::<_, ToolError>(String::new())));
+        Ok::<_, ToolError>(String::new())
+    }));
+    server
 }
 
 /// Reads requests and answers them with what `each` says.

@@ -8,10 +8,12 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use turnbuckle_client::{
-    CallError, Client, ConnectError, Era, EraChoice, EraMemory, Oddity, TransportError,
+    CallError, Change, Client, ConnectError, Era, EraChoice, EraMemory, Heard, Listening, Oddity,
+    TransportError,
     stdio::{self, Child, Died, Exit},
 };
 use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::SubscriptionFilter;
 
 use crate::child_roles::{LONG, Witness, child};
 
@@ -100,6 +102,24 @@ async fn a_server_without_sessions_is_started_again_by_the_next_call() {
     let second = witness.next().await;
     client.close().await;
     second.ends().await;
+}
+
+#[tokio::test]
+async fn whoever_listens_listens_to_the_new_process() {
+    req!("stdio.crash.resubscribe");
+    let witness = Witness::new();
+    let client = stdio::spawn(child("server", &witness)).await.unwrap();
+    let filter = SubscriptionFilter::new().tools_list_changed(true);
+    let mut listening = client.listen(filter).await.unwrap();
+    assert!(matches!(heard(&mut listening).await, Heard::Listening(_)));
+
+    client.call_tool("die", json!({})).await.unwrap_err();
+    assert!(matches!(heard(&mut listening).await, Heard::Interrupted));
+    assert!(matches!(heard(&mut listening).await, Heard::Listening(_)));
+    client.call_tool("learn", json!({})).await.unwrap();
+
+    let change = heard(&mut listening).await;
+    assert!(matches!(change, Heard::Change(Change::Tools)), "{change:?}");
 }
 
 #[tokio::test]
@@ -264,6 +284,11 @@ fn memory_peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
+}
+
+async fn heard(listening: &mut Listening) -> Heard {
+    let heard = timeout(LONG, listening.next()).await.unwrap();
+    heard.unwrap().unwrap()
 }
 
 async fn echo(client: &Client) -> String {
