@@ -95,9 +95,9 @@ fn server() -> Server {
     });
     let server = Server::new("child", "1").tool(echo).tool(die).tool(wait);
     let pupil = server.clone();
-    server.add_tool(Tool::new("learn", async move || {
+    server.add_tool(Tool::new("learn", move || {
         pupil.add_tool(Tool::new("new", async || Ok::<_, ToolError>(String::new())));
-        Ok::<_, ToolError>(String::new())
+        async { Ok::<_, ToolError>(String::new()) }
     }));
     server
 }
