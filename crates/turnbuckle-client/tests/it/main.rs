@@ -7,11 +7,14 @@ mod calls;
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
+#[cfg(unix)]
+mod child_servers;
 mod fake_http;
 mod fake_lines;
 mod listening;
 mod own_server;
 mod progress;
+mod scripted;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_envelopes;
@@ -21,3 +24,10 @@ mod spec_meta;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
+#[cfg(unix)]
+mod stdio_child;
+mod stdio_hostile;
+mod stdio_probe;
+mod stdio_wire;
+#[cfg(unix)]
+mod unix;
