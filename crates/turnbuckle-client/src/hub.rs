@@ -7,14 +7,12 @@ mod asked;
 mod told;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, broadcast};
-use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::LoggingMessageParams;
 
-use crate::answer::RawJson;
 use crate::change::Change;
 use crate::client::Inner;
 use crate::error::TransportError;
@@ -45,15 +43,6 @@ pub(crate) struct Hub {
     answering: Arc<Semaphore>,
     refusing: Arc<Semaphore>,
     client: OnceLock<Weak<Inner>>,
-    early: Mutex<Vec<Early>>,
-}
-
-/// A request that came before there was a client.
-#[derive(Debug)]
-struct Early {
-    id: RequestId,
-    method: String,
-    params: RawJson,
 }
 
 /// Something that those who listen for changes need to know.
@@ -86,35 +75,13 @@ impl Hub {
             answering: Arc::new(Semaphore::new(limits.asked)),
             refusing: Arc::new(Semaphore::new(limits.asked)),
             client: OnceLock::new(),
-            early: Mutex::default(),
             limits,
         })
     }
 
-    /// Says whose hub it is, and answers what the server asked before there was a client to ask.
-    pub(crate) fn belongs_to(self: &Arc<Self>, client: Weak<Inner>) {
-        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Says whose hub it is; until then, nothing that the server asks can be answered.
+    pub(crate) fn belongs_to(&self, client: Weak<Inner>) {
         let _ = self.client.set(client);
-        for Early { id, method, params } in early.drain(..) {
-            self.asked(id, method, params);
-        }
-    }
-
-    /// Keeps a request until there is somebody to answer it; `None` once it is kept.
-    ///
-    /// A server may ask as soon as it reads that the handshake is done, and that is sent before the client exists.
-    fn too_early(&self, request: Early) -> Option<Early> {
-        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.client.get().is_some() {
-            return Some(request);
-        }
-        match early.len() < self.limits.asked {
-            true => early.push(request),
-            false => self.odd(Oddity::UnwelcomeRequest {
-                method: request.method,
-            }),
-        }
-        None
     }
 
     /// Takes bytes that hold nobody's answer, or perhaps several messages.
@@ -133,12 +100,7 @@ impl Hub {
                 self.refuse(id, error);
             }
             Received::Notification { method, params } => self.told(&method, params.as_str()),
-            Received::Request { id, method, params } => {
-                let request = self.too_early(Early { id, method, params });
-                if let Some(Early { id, method, params }) = request {
-                    self.asked(id, method, params);
-                }
-            }
+            Received::Request { id, method, params } => self.asked(id, method, params),
         }
     }
 
