@@ -8,6 +8,7 @@ mod listening;
 mod own_server;
 mod spec_asked;
 mod spec_cancellation;
+mod spec_completion;
 mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;
