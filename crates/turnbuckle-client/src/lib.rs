@@ -9,6 +9,10 @@ mod call;
 mod change;
 mod client;
 mod error;
+#[cfg(test)]
+#[path = "../tests/it/fake_http.rs"]
+mod fake_http;
+pub mod http;
 mod hub;
 mod incoming;
 mod lifecycle;
@@ -21,9 +25,11 @@ mod pages;
 mod progress;
 mod rounds;
 mod server;
+pub mod stdio;
 mod target;
 mod traffic;
 mod transport;
+pub mod unix;
 mod waiting;
 
 pub use builder::{ClientBuilder, EraChoice};
@@ -37,7 +43,7 @@ pub use lines::connect_lines;
 pub use listen::{Heard, Listening};
 pub use oddity::Oddity;
 pub use pages::Pages;
-pub use progress::Progress;
+pub use progress::{Progress, ProgressStream};
 pub use server::Server;
 pub use target::Target;
 pub use traffic::{Direction, Traffic};

@@ -4,8 +4,14 @@
 
 mod calls;
 mod fake_lines;
+#[cfg(unix)]
+mod child_process;
+#[cfg(unix)]
+mod child_roles;
 mod listening;
+mod fake_http;
 mod own_server;
+mod progress;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
