@@ -4,6 +4,8 @@
 
 mod calls;
 #[cfg(unix)]
+mod child_again;
+#[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
