@@ -4,6 +4,8 @@
 
 mod calls;
 #[cfg(unix)]
+mod child_again;
+#[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
@@ -17,6 +19,7 @@ mod progress;
 mod scripted;
 mod spec_asked;
 mod spec_cancellation;
+mod spec_completion;
 mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;
