@@ -3,9 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
+mod elicitation;
 mod fake_lines;
 mod listening;
 mod own_server;
+mod roots;
+mod rounds;
+mod sampling;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_envelopes;
