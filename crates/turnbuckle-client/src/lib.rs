@@ -10,6 +10,10 @@ mod callbacks;
 mod change;
 mod client;
 mod error;
+#[cfg(test)]
+#[path = "../tests/it/fake_http.rs"]
+mod fake_http;
+pub mod http;
 mod hub;
 mod incoming;
 mod lifecycle;
@@ -22,11 +26,13 @@ mod pages;
 mod progress;
 mod rounds;
 mod server;
+pub mod stdio;
 #[cfg(feature = "skills")]
 mod skills;
 mod target;
 mod traffic;
 mod transport;
+pub mod unix;
 mod waiting;
 
 pub use builder::{ClientBuilder, EraChoice};
@@ -44,7 +50,7 @@ pub use lines::connect_lines;
 pub use listen::{Heard, Listening};
 pub use oddity::Oddity;
 pub use pages::Pages;
-pub use progress::Progress;
+pub use progress::{Progress, ProgressStream};
 pub use server::Server;
 #[cfg(feature = "skills")]
 pub use skills::SkillMismatch;

@@ -5,11 +5,17 @@
 mod calls;
 mod elicitation;
 mod fake_lines;
+#[cfg(unix)]
+mod child_process;
+#[cfg(unix)]
+mod child_roles;
 mod listening;
+mod fake_http;
 mod own_server;
 mod roots;
 mod rounds;
 mod sampling;
+mod progress;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_envelopes;
