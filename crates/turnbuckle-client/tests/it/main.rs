@@ -5,6 +5,8 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
+mod elicitation;
+mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
@@ -15,6 +17,9 @@ mod fake_http;
 mod fake_lines;
 mod listening;
 mod own_server;
+mod roots;
+mod rounds;
+mod sampling;
 mod progress;
 mod scripted;
 mod spec_asked;
