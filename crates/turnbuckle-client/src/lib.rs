@@ -1,1 +1,42 @@
 //! A Model Context Protocol client for every server.
+//!
+//! A [`Client`] asks a server, wherever it is and whichever revision it speaks: the transport is a target that is
+//! connected to, and the revision is found out underneath.
+
+mod answer;
+mod builder;
+mod call;
+mod change;
+mod client;
+mod error;
+mod hub;
+mod incoming;
+mod lifecycle;
+mod limits;
+pub mod lines;
+mod message;
+mod oddity;
+mod pages;
+mod progress;
+mod rounds;
+mod server;
+mod target;
+mod traffic;
+mod transport;
+mod waiting;
+
+pub use builder::{ClientBuilder, EraChoice};
+pub use call::Call;
+pub use change::Change;
+pub use client::Client;
+pub use error::{CallError, ConnectError, HttpRefusal, TransportError};
+pub use lifecycle::{Era, EraMemory};
+pub use limits::Limits;
+pub use lines::connect_lines;
+pub use oddity::Oddity;
+pub use pages::Pages;
+pub use progress::Progress;
+pub use server::Server;
+pub use target::Target;
+pub use traffic::{Direction, Traffic};
+pub use turnbuckle_protocol::pending::Patience;

@@ -1,0 +1,45 @@
+//! What a server answered, still in its own bytes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use turnbuckle_protocol::RpcError;
+
+/// The answer to a request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// What HTTP said about it, where it came that way.
+    pub(crate) http: Option<HttpFacts>,
+    /// The result as JSON text, or the error.
+    pub(crate) outcome: Result<RawJson, RpcError>,
+}
+
+/// What HTTP said beside an answer.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpFacts {
+    pub(crate) status: StatusCode,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// JSON text that is part of a received buffer, and keeps it alive.
+#[derive(Clone, Debug)]
+pub(crate) struct RawJson(Bytes);
+
+impl RawJson {
+    /// Takes a part of a buffer; `text` must lie inside it.
+    pub(crate) fn part(bytes: &Bytes, text: &str) -> Self {
+        Self(bytes.slice_ref(text.as_bytes()))
+    }
+
+    /// Returns the text `{}`.
+    pub(crate) fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// Returns the text.
+    pub(crate) fn as_str(&self) -> &str {
+        // It was cut from a `str`, so it is one; the check is cheap beside reading the JSON.
+        std::str::from_utf8(&self.0).unwrap_or("null")
+    }
+}

@@ -1,0 +1,133 @@
+//! Who a client is, what it can do for a server, and how it behaves.
+
+use std::fmt;
+use std::sync::Arc;
+
+use turnbuckle_protocol::pending::Patience;
+use turnbuckle_protocol::types::{
+    ClientCapabilities, Implementation, LogLevel, LoggingMessageParams,
+};
+
+use crate::client::{Client, Inner};
+use crate::error::ConnectError;
+use crate::hub::{Hub, Listeners};
+use crate::lifecycle::EraMemory;
+use crate::limits::Limits;
+use crate::oddity::Oddity;
+use crate::target::Target;
+use crate::traffic::Traffic;
+
+/// Which era to speak with a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EraChoice {
+    /// Find out, and prefer the newer one.
+    #[default]
+    Auto,
+    /// Only 2026-07-28.
+    Modern,
+    /// Only the revisions with a handshake.
+    Legacy,
+}
+
+/// Describes a client before it is connected; made by [`Client::builder`].
+#[derive(Clone)]
+#[must_use = "a client does nothing before it is connected"]
+pub struct ClientBuilder {
+    pub(crate) info: Implementation,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) choice: EraChoice,
+    pub(crate) memory: EraMemory,
+    pub(crate) patience: Patience,
+    pub(crate) max_rounds: usize,
+    pub(crate) limits: Limits,
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) listeners: Listeners,
+}
+
+impl ClientBuilder {
+    pub(crate) fn new(info: Implementation) -> Self {
+        Self {
+            info,
+            capabilities: ClientCapabilities::default(),
+            choice: EraChoice::default(),
+            memory: EraMemory::default(),
+            patience: Patience::default(),
+            max_rounds: 10,
+            limits: Limits::default(),
+            log_level: None,
+            listeners: Listeners::default(),
+        }
+    }
+
+    /// Says which era to speak. Found out by default.
+    pub fn era(mut self, choice: EraChoice) -> Self {
+        self.choice = choice;
+        self
+    }
+
+    /// Shares what is known about the eras of servers with other clients.
+    pub fn eras(mut self, memory: EraMemory) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Says how long to wait for answers: a minute of silence and ten minutes altogether by default.
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Says how often a call goes along when the server asks for input first. Ten times by default; with 0 such a
+    /// call ends with [`CallError::InputRequired`](crate::CallError::InputRequired).
+    pub fn max_rounds(mut self, rounds: usize) -> Self {
+        self.max_rounds = rounds;
+        self
+    }
+
+    /// Bounds what is taken from a server.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Asks for log messages from this level on.
+    ///
+    /// Revisions with a handshake are told by [`Client::set_log_level`] instead.
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
+
+    /// Is called with every log message.
+    pub fn on_log(mut self, tell: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
+        self.listeners.log = Some(Arc::new(tell));
+        self
+    }
+
+    /// Is called with everything that is odd about the server, but tolerated.
+    pub fn on_oddity(mut self, tell: impl Fn(Oddity) + Send + Sync + 'static) -> Self {
+        self.listeners.oddity = Some(Arc::new(tell));
+        self
+    }
+
+    /// Is called with every message that passes.
+    pub fn on_traffic(mut self, tell: impl Fn(Traffic<'_>) + Send + Sync + 'static) -> Self {
+        self.listeners.traffic = Some(Arc::new(tell));
+        self
+    }
+
+    /// Connects to a server, and agrees with it on a revision.
+    pub async fn connect(self, target: impl Into<Target>) -> Result<Client, ConnectError> {
+        let target = target.into();
+        let hub = Hub::new(self.limits.clone(), self.listeners.clone());
+        Inner::connect(self, target, hub).await.map(Client::from)
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! A call that is about to be made.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use turnbuckle_protocol::meta::Meta;
+use turnbuckle_protocol::pending::Patience;
+
+use crate::client::Client;
+use crate::error::CallError;
+use crate::progress::{OnProgress, Progress};
+
+/// A future on the heap.
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A call that is made when it is awaited.
+///
+/// Dropping it while it waits cancels it: the server is told in the way of its revision.
+///
+/// ```no_run
+/// # async fn run(client: turnbuckle_client::Client) -> Result<(), turnbuckle_client::CallError> {
+/// use serde_json::json;
+///
+/// let output = client
+///     .call_tool("index", json!({ "path": "." }))
+///     .on_progress(|progress| println!("{} of {:?}", progress.progress, progress.total))
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a call is made when it is awaited"]
+pub struct Call<T> {
+    client: Client,
+    options: Options,
+    run: Run<T>,
+}
+
+type Run<T> = Box<dyn FnOnce(Client, Options) -> Boxed<Result<T, CallError>> + Send>;
+
+/// What can be said about one call.
+#[derive(Clone)]
+pub(crate) struct Options {
+    pub(crate) patience: Patience,
+    pub(crate) max_rounds: usize,
+    pub(crate) on_progress: Option<OnProgress>,
+    pub(crate) meta: Meta,
+}
+
+impl<T: Send + 'static> Call<T> {
+    /// Prepares a call.
+    pub(crate) fn new<F>(
+        client: &Client,
+        run: impl FnOnce(Client, Options) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<T, CallError>> + Send + 'static,
+    {
+        let settings = &client.inner.settings;
+        Self {
+            client: client.clone(),
+            options: Options {
+                patience: settings.patience,
+                max_rounds: settings.max_rounds,
+                on_progress: None,
+                meta: Meta::default(),
+            },
+            run: Box::new(move |client, options| Box::pin(run(client, options))),
+        }
+    }
+
+    /// Says how long silence may last; progress starts it anew.
+    pub fn timeout(mut self, silence: Duration) -> Self {
+        self.options.patience.silence = silence;
+        self.options.patience.total = self.options.patience.total.max(silence);
+        self
+    }
+
+    /// Says how long to wait for the answer.
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.options.patience = patience;
+        self
+    }
+
+    /// Says how often to go along when the server asks for input first.
+    pub fn max_rounds(mut self, rounds: usize) -> Self {
+        self.options.max_rounds = rounds;
+        self
+    }
+
+    /// Adds to the `_meta` of the request.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.options.meta = meta;
+        self
+    }
+
+    /// Is called whenever the call has come further.
+    pub fn on_progress(mut self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.options.on_progress = Some(Arc::new(tell));
+        self
+    }
+
+    /// Hands out progress as a channel beside the call.
+    ///
+    /// A receiver that is slow misses some of it; it ends with the call.
+    pub fn with_progress(self) -> (mpsc::Receiver<Progress>, Self) {
+        let (sender, receiver) = mpsc::channel(64);
+        let call = self.on_progress(move |progress| {
+            let _ = sender.try_send(progress);
+        });
+        (receiver, call)
+    }
+}
+
+impl<T: Send + 'static> IntoFuture for Call<T> {
+    type Output = Result<T, CallError>;
+    type IntoFuture = Boxed<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        (self.run)(self.client, self.options)
+    }
+}
+
+impl<T> fmt::Debug for Call<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,121 @@
+//! A client: one connection to one server.
+
+mod asking;
+mod connecting;
+mod methods;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arc_swap::ArcSwap;
+use turnbuckle_protocol::RequestId;
+use turnbuckle_protocol::types::Implementation;
+
+pub(crate) use asking::{Beside, Reply, complete};
+
+use crate::builder::ClientBuilder;
+use crate::error::TransportError;
+use crate::hub::Hub;
+use crate::lifecycle::{Agreed, Rules};
+use crate::message;
+use crate::server::Server;
+use crate::transport::Transport;
+
+/// A connection to a server.
+///
+/// Cheap to clone: all clones share the connection. It ends with [`close`](Self::close), or when the last clone is
+/// dropped.
+///
+/// ```no_run
+/// # async fn run(reader: tokio::io::Empty, writer: tokio::io::Sink) -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::json;
+///
+/// let client = turnbuckle_client::connect_lines(reader, writer).await?;
+/// let output = client.call_tool("forecast", json!({ "city": "Oslo" })).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What the clones of a client share.
+pub(crate) struct Inner {
+    pub(crate) transport: Transport,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) ids: Ids,
+    pub(crate) settings: ClientBuilder,
+    agreed: ArcSwap<Agreed>,
+    /// Held while a session is begun anew, so that only one caller does it.
+    renewing: tokio::sync::Mutex<()>,
+    /// The name under which the era of the server is remembered.
+    name: Option<String>,
+}
+
+/// Gives every request an id of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Ids(AtomicI64);
+
+impl Ids {
+    pub(crate) fn next(&self) -> RequestId {
+        RequestId::from(self.0.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+impl Client {
+    /// Describes a client that is not connected yet.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(Implementation::new(name, version))
+    }
+
+    /// A client without a name of its own.
+    pub(crate) fn plain() -> ClientBuilder {
+        Self::builder("turnbuckle", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Returns what the server said about itself.
+    pub fn server(&self) -> Arc<Server> {
+        Arc::clone(&self.inner.agreed.load().server)
+    }
+
+    /// Ends the connection in an orderly way. Calls that still wait end with an error.
+    pub async fn close(&self) {
+        self.inner.transport.close().await;
+    }
+}
+
+impl From<Arc<Inner>> for Client {
+    fn from(inner: Arc<Inner>) -> Self {
+        Self { inner }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("server", &self.server())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// Returns what was agreed upon; it may change when a session is begun anew.
+    pub(crate) fn agreed(&self) -> Arc<Agreed> {
+        self.agreed.load_full()
+    }
+
+    /// Returns the rules of the revision that is spoken.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.agreed.load().rules)
+    }
+
+    /// Sends an answer to a request of the server's.
+    pub(crate) async fn send(&self, message: Vec<u8>) -> Result<(), TransportError> {
+        let rules = self.rules();
+        let mut headers = http::HeaderMap::new();
+        message::version_header(&mut headers, &rules);
+        self.transport.send(message, headers, &self.hub).await
+    }
+}

@@ -1,0 +1,263 @@
+//! One request and its answer: dressed as the revision wants it, timed, and read.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep_until};
+use turnbuckle_protocol::Versioned;
+use turnbuckle_protocol::method::{Capability, Method};
+use turnbuckle_protocol::pending::Patience;
+use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
+
+use super::Client;
+use crate::answer::RawJson;
+use crate::call::Options;
+use crate::error::{CallError, TransportError};
+use crate::lifecycle::{Agreed, Rules};
+use crate::message::{self, Extra};
+use crate::progress::Watching;
+use crate::transport::Outgoing;
+
+/// A result as it came, and what is known about it.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) result: RawJson,
+    pub(crate) kind: ResultType,
+    pub(crate) rules: Arc<Rules>,
+}
+
+/// What goes along with a request beside its parameters.
+#[derive(Debug, Default)]
+pub(crate) struct Beside<'a> {
+    /// What is asked for, where `Mcp-Name` repeats it.
+    pub(crate) name: Option<&'a str>,
+    /// Further headers, as `Mcp-Param-*`.
+    pub(crate) headers: http::HeaderMap,
+}
+
+impl Client {
+    /// Asks, and reads the result, which must be complete.
+    pub(crate) async fn ask<P, R>(
+        &self,
+        method: &'static Method,
+        params: P,
+        beside: Beside<'_>,
+        options: &Options,
+    ) -> Result<R, CallError>
+    where
+        P: Serialize + Versioned + Clone,
+        R: DeserializeOwned + Versioned,
+    {
+        let reply = self.ask_once(method, &params, &beside, options).await?;
+        complete(method.name, &reply)?;
+        reply.read(method.name)
+    }
+
+    /// Asks; a session that is over is begun anew, once.
+    pub(crate) async fn ask_once<P>(
+        &self,
+        method: &'static Method,
+        params: &P,
+        beside: &Beside<'_>,
+        options: &Options,
+    ) -> Result<Reply, CallError>
+    where
+        P: Serialize + Versioned + Clone,
+    {
+        let agreed = self.inner.agreed();
+        match self
+            .exchange(&agreed, method, params, beside, options)
+            .await
+        {
+            Err(CallError::Disconnected { source, .. }) if begins_anew(&source, &agreed.rules) => {
+                self.inner.renew(&agreed).await.map_err(|error| {
+                    tracing::debug!(%error, "no new session");
+                    CallError::Disconnected {
+                        method: method.name,
+                        source,
+                    }
+                })?;
+                let agreed = self.inner.agreed();
+                self.exchange(&agreed, method, params, beside, options)
+                    .await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn exchange<P>(
+        &self,
+        agreed: &Agreed,
+        method: &'static Method,
+        params: &P,
+        beside: &Beside<'_>,
+        options: &Options,
+    ) -> Result<Reply, CallError>
+    where
+        P: Serialize + Versioned + Clone,
+    {
+        let rules = &agreed.rules;
+        offered(method, &agreed.server.capabilities, rules)?;
+        let mut params = params.clone();
+        params.lower(rules.revision);
+        let id = self.inner.ids.next();
+        // Whatever may take long is asked to tell how far it is, since that is what patience depends on.
+        let reports = method.may_ask || options.on_progress.is_some();
+        let watching = reports.then(|| {
+            let watchers = &self.inner.hub.watchers;
+            watchers.watch(id.clone(), options.on_progress.clone())
+        });
+        let extra = Extra {
+            progress_token: reports.then_some(&id),
+            log_level: self.inner.settings.log_level,
+            meta: Some(&options.meta),
+        };
+        let body = message::request(&id, method.name, &params, rules, &extra);
+        let body = body.map_err(|error| CallError::Unsendable {
+            method: method.name,
+            reason: error.to_string(),
+        })?;
+        let mut headers = message::headers(rules, method.name, beside.name);
+        headers.extend(beside.headers.clone());
+        let outgoing = Outgoing {
+            id,
+            method: method.name,
+            body,
+            headers,
+            rules: Arc::clone(rules),
+        };
+        let answer = self.inner.transport.request(outgoing, &self.inner.hub);
+        let answer = tokio::select! {
+            biased;
+            answer = answer => answer,
+            limit = expired(options.patience, watching.as_ref()) => {
+                return Err(CallError::TimedOut { method: method.name, limit });
+            }
+        };
+        let answer = answer.map_err(|source| disconnected(method.name, source))?;
+        let result = answer
+            .outcome
+            .map_err(|error| CallError::refused(method.name, error, answer.http))?;
+        Reply::new(method.name, result, rules)
+    }
+}
+
+impl Reply {
+    fn new(method: &'static str, result: RawJson, rules: &Arc<Rules>) -> Result<Self, CallError> {
+        let kind = match rules.result_type {
+            true => ResultType::of(result.as_str()).map_err(|error| invalid(method, error))?,
+            // Not even an object is looked for in vain: whoever reads it will say so.
+            false => ResultType::Complete,
+        };
+        Ok(Self {
+            result,
+            kind,
+            rules: Arc::clone(rules),
+        })
+    }
+
+    /// Reads the result in its newest shape.
+    pub(crate) fn read<R: DeserializeOwned + Versioned>(
+        &self,
+        method: &'static str,
+    ) -> Result<R, CallError> {
+        let mut result: R =
+            serde_json::from_str(self.result.as_str()).map_err(|error| invalid(method, error))?;
+        result.raise(self.rules.revision);
+        Ok(result)
+    }
+}
+
+/// Refuses every kind of result but a complete one.
+pub(crate) fn complete(method: &'static str, reply: &Reply) -> Result<(), CallError> {
+    match &reply.kind {
+        ResultType::Complete => Ok(()),
+        other => Err(CallError::InvalidAnswer {
+            method,
+            reason: format!("a result of type `{}`", other.as_str()),
+        }),
+    }
+}
+
+fn invalid(method: &'static str, error: serde_json::Error) -> CallError {
+    CallError::InvalidAnswer {
+        method,
+        reason: error.to_string(),
+    }
+}
+
+fn disconnected(method: &'static str, source: TransportError) -> CallError {
+    match source {
+        TransportError::NotAnAnswer { reason } => CallError::InvalidAnswer { method, reason },
+        source => CallError::Disconnected { method, source },
+    }
+}
+
+/// Says whether the server has certainly not looked at the request, and wants a new beginning.
+fn begins_anew(error: &TransportError, rules: &Rules) -> bool {
+    match error {
+        TransportError::SessionEnded => true,
+        // It used to answer as 2026-07-28 does, and now does not even answer in JSON-RPC.
+        TransportError::Refused(refusal) => {
+            !rules.session && matches!(refusal.status.as_u16(), 400 | 404 | 405)
+        }
+        _ => false,
+    }
+}
+
+/// Waits until patience is at its end, and says which part of it.
+async fn expired(patience: Patience, watching: Option<&Watching>) -> std::time::Duration {
+    let begun = Instant::now();
+    let latest = begun.checked_add(patience.total);
+    loop {
+        let seen = watching.map_or(begun, Watching::last_seen);
+        let silent = seen.checked_add(patience.silence);
+        let (deadline, limit) = match (silent, latest) {
+            (Some(silent), Some(latest)) if latest <= silent => (latest, patience.total),
+            (Some(silent), _) => (silent, patience.silence),
+            (None, Some(latest)) => (latest, patience.total),
+            (None, None) => std::future::pending().await,
+        };
+        sleep_until(deadline).await;
+        let seen_since = watching.is_some_and(|watching| watching.last_seen() > seen);
+        if limit == patience.total && Some(deadline) == latest || !seen_since {
+            return limit;
+        }
+    }
+}
+
+/// Refuses to ask for what the server did not declare.
+fn offered(
+    method: &'static Method,
+    capabilities: &ServerCapabilities,
+    rules: &Rules,
+) -> Result<(), CallError> {
+    let Some(needed) = method.capability else {
+        return Ok(());
+    };
+    let (declared, capability) = match needed {
+        Capability::Tools => (capabilities.tools.is_some(), "tools"),
+        Capability::Resources => (capabilities.resources.is_some(), "resources"),
+        Capability::ResourcesSubscribe => {
+            let resources = capabilities.resources.as_ref();
+            let subscribe = resources.and_then(|resources| resources.subscribe);
+            (subscribe == Some(true), "resources.subscribe")
+        }
+        Capability::Prompts => (capabilities.prompts.is_some(), "prompts"),
+        Capability::Completions => {
+            let declared = capabilities.completions.is_some() || !rules.completions_declared;
+            (declared, "completions")
+        }
+        Capability::Logging => (capabilities.logging.is_some(), "logging"),
+        // Asked for by those who know both designs of tasks, or declared by ourselves.
+        _ => return Ok(()),
+    };
+    match declared {
+        true => Ok(()),
+        false => Err(CallError::NotOffered {
+            method: method.name,
+            capability,
+        }),
+    }
+}

@@ -1,0 +1,101 @@
+//! From a target to a client that has agreed with its server.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::{Ids, Inner};
+use crate::builder::ClientBuilder;
+use crate::error::ConnectError;
+use crate::hub::Hub;
+use crate::lifecycle::{self, Agreed, Asking};
+use crate::lines;
+use crate::target::Target;
+use crate::transport::Transport;
+
+impl Inner {
+    /// Connects, and agrees on a revision.
+    pub(crate) async fn connect(
+        settings: ClientBuilder,
+        target: Target,
+        hub: Arc<Hub>,
+    ) -> Result<Arc<Self>, ConnectError> {
+        match target {
+            Target::Lines(lines) => {
+                let transport = Transport::Lines(lines::Connection::start(lines, &hub));
+                Self::agree(settings, transport, None, hub).await
+            }
+        }
+    }
+
+    /// Agrees on a revision over a transport.
+    async fn agree(
+        settings: ClientBuilder,
+        transport: Transport,
+        name: Option<String>,
+        hub: Arc<Hub>,
+    ) -> Result<Arc<Self>, ConnectError> {
+        let ids = Ids::default();
+        let remembered = name.as_ref().and_then(|name| settings.memory.get(name));
+        let asking = asking(&settings, &transport, &ids, &hub);
+        let agreed = match lifecycle::agree(&asking, settings.choice, remembered).await {
+            Ok(agreed) => agreed,
+            Err(error) => {
+                transport.close().await;
+                return Err(error);
+            }
+        };
+        if let Some(name) = &name {
+            settings.memory.set(name, agreed.server.era);
+        }
+        let inner = Arc::new(Self {
+            agreed: ArcSwap::from_pointee(agreed),
+            transport,
+            ids,
+            settings,
+            hub,
+            name,
+            renewing: tokio::sync::Mutex::default(),
+        });
+        inner.hub.belongs_to(Arc::downgrade(&inner));
+        inner.transport.agreed(&inner.rules(), &inner.hub).await;
+        Ok(inner)
+    }
+
+    /// Begins a new session, unless somebody else did so since `known` was agreed.
+    pub(super) async fn renew(&self, known: &Arc<Agreed>) -> Result<(), ConnectError> {
+        let _alone = self.renewing.lock().await;
+        if !Arc::ptr_eq(&self.agreed(), known) {
+            return Ok(());
+        }
+        let asking = asking(&self.settings, &self.transport, &self.ids, &self.hub);
+        let remembered = self
+            .name
+            .as_ref()
+            .and_then(|name| self.settings.memory.get(name));
+        let agreed = lifecycle::agree(&asking, self.settings.choice, remembered).await?;
+        if let Some(name) = &self.name {
+            self.settings.memory.set(name, agreed.server.era);
+        }
+        let rules = Arc::clone(&agreed.rules);
+        self.agreed.store(Arc::new(agreed));
+        self.transport.agreed(&rules, &self.hub).await;
+        Ok(())
+    }
+}
+
+fn asking<'c>(
+    settings: &'c ClientBuilder,
+    transport: &'c Transport,
+    ids: &'c Ids,
+    hub: &'c Arc<Hub>,
+) -> Asking<'c> {
+    Asking {
+        transport,
+        hub,
+        ids,
+        info: &settings.info,
+        capabilities: &settings.capabilities,
+        patience: settings.patience.silence,
+    }
+}

@@ -1,0 +1,243 @@
+//! What can go wrong: while connecting, while calling, and below both.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use turnbuckle_protocol::RpcError;
+
+use crate::answer::HttpFacts;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The server cannot be reached, or the connection broke before anything was agreed.
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] TransportError),
+    /// The server answered the first question with an error.
+    #[error("the server refused `{method}`")]
+    Refused {
+        /// What it was asked.
+        method: &'static str,
+        /// What it said.
+        source: RpcError,
+    },
+    /// There is no revision that both sides speak.
+    #[error("no common revision: the server speaks {}", list(.server))]
+    NoCommonRevision {
+        /// What the server speaks.
+        server: Vec<String>,
+    },
+    /// The answer to the first question makes no sense.
+    #[error("the server's answer to `{method}` is invalid: {reason}")]
+    InvalidAnswer {
+        /// What it was asked.
+        method: &'static str,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+    /// Nothing came back in time.
+    #[error("the server did not answer `{method}` within {limit:?}")]
+    TimedOut {
+        /// What it was asked.
+        method: &'static str,
+        /// How long it was waited for.
+        limit: Duration,
+    },
+}
+
+/// Why a call got no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The server answered, and the answer is an error.
+    #[error("`{method}` was refused")]
+    Refused {
+        /// What was asked.
+        method: &'static str,
+        /// What the server said.
+        source: RpcError,
+        /// The HTTP status it came with.
+        status: Option<StatusCode>,
+        /// When the server wants to be asked again.
+        retry_after: Option<Duration>,
+    },
+    /// Nothing came back in time; the request was cancelled.
+    #[error("`{method}` got no answer within {limit:?}")]
+    TimedOut {
+        /// What was asked.
+        method: &'static str,
+        /// How long it was waited for, counted from the last progress or from the beginning.
+        limit: Duration,
+    },
+    /// The connection broke, so it is unknown whether the call took effect.
+    #[error("connection lost during `{method}`")]
+    Disconnected {
+        /// What was asked.
+        method: &'static str,
+        /// How it broke.
+        source: TransportError,
+    },
+    /// The server answered something that is no answer to this.
+    #[error("the answer to `{method}` is invalid: {reason}")]
+    InvalidAnswer {
+        /// What was asked.
+        method: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The call cannot be put into a message.
+    #[error("`{method}` cannot be sent: {reason}")]
+    Unsendable {
+        /// What was to be asked.
+        method: &'static str,
+        /// Why it cannot.
+        reason: String,
+    },
+    /// The server did not declare what this call needs, so it was not asked.
+    #[error("the server does not offer `{capability}`, which `{method}` needs")]
+    NotOffered {
+        /// What was to be asked.
+        method: &'static str,
+        /// What the server would have to declare.
+        capability: &'static str,
+    },
+    /// A list does not end: a cursor came twice, or there is more than the limits allow.
+    #[error("the pages of `{method}` do not end: {reason}")]
+    EndlessList {
+        /// What was asked.
+        method: &'static str,
+        /// How that shows.
+        reason: String,
+    },
+    /// The server asked for input again and again.
+    #[error("`{method}` asked for input more than {rounds} times")]
+    TooManyRounds {
+        /// What was asked.
+        method: &'static str,
+        /// How many rounds were gone along with.
+        rounds: usize,
+    },
+    /// The server asks for input, and rounds are switched off.
+    #[error("`{method}` asks for input first")]
+    InputRequired {
+        /// What was asked.
+        method: &'static str,
+        /// The questions.
+        questions: Box<turnbuckle_protocol::types::InputRequiredResult>,
+    },
+}
+
+impl CallError {
+    /// Returns the JSON-RPC error, if the server answered with one.
+    pub fn rpc(&self) -> Option<&RpcError> {
+        match self {
+            Self::Refused { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Returns the HTTP status, if the server refused with one.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Refused { status, .. } => *status,
+            Self::Disconnected {
+                source: TransportError::Refused(refusal),
+                ..
+            } => Some(refusal.status),
+            _ => None,
+        }
+    }
+
+    /// Returns how long to wait before asking again, if the server said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            Self::Disconnected {
+                source: TransportError::Refused(refusal),
+                ..
+            } => refusal.retry_after,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn refused(method: &'static str, source: RpcError, http: Option<HttpFacts>) -> Self {
+        Self::Refused {
+            method,
+            source,
+            status: http.as_ref().map(|facts| facts.status),
+            retry_after: http.and_then(|facts| facts.retry_after),
+        }
+    }
+}
+
+/// How a connection broke.
+///
+/// Cheap to clone: every call that waited gets the same one.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// The server closed the connection.
+    #[error("the server closed the connection")]
+    Closed,
+    /// We closed the connection.
+    #[error("the client was closed")]
+    ClosedByUs,
+    /// Reading or writing failed.
+    #[error("reading or writing failed")]
+    Io(#[source] Arc<std::io::Error>),
+    /// HTTP refused, without an answer that JSON-RPC knows.
+    #[error("{0}")]
+    Refused(Box<HttpRefusal>),
+    /// The session is over; a new one has to be begun.
+    #[error("the session is over")]
+    SessionEnded,
+    /// A message is larger than the limits allow.
+    #[error("the server sent more than {limit} bytes in one message")]
+    TooLarge {
+        /// What is allowed.
+        limit: usize,
+    },
+    /// What came back is no answer.
+    #[error("what came back is no answer: {reason}")]
+    NotAnAnswer {
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl From<std::io::Error> for TransportError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(Arc::new(error))
+    }
+}
+
+/// A refusal that only HTTP speaks of.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("HTTP status {status}{}", said(.excerpt))]
+#[non_exhaustive]
+pub struct HttpRefusal {
+    /// The status.
+    pub status: StatusCode,
+    /// When to come again.
+    pub retry_after: Option<Duration>,
+    /// How to authorize, as `WWW-Authenticate` says it.
+    pub challenge: Option<String>,
+    /// The beginning of the body.
+    pub excerpt: String,
+}
+
+fn said(excerpt: &str) -> String {
+    match excerpt {
+        "" => String::new(),
+        _ => format!(": {excerpt}"),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    match names {
+        [] => "none that it names".to_owned(),
+        _ => names.join(", "),
+    }
+}

@@ -1,0 +1,108 @@
+//! Where everything arrives that is not the answer that somebody waits for.
+//!
+//! Progress goes to its call, log messages and changes to whoever listens, and what the server asks is answered. Knows
+//! no transport: what it sends goes through the connection it belongs to.
+
+mod asked;
+mod told;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytes::Bytes;
+use tokio::sync::broadcast;
+use turnbuckle_protocol::types::LoggingMessageParams;
+
+use crate::change::Change;
+use crate::client::Inner;
+use crate::incoming::{self, Received};
+use crate::limits::Limits;
+use crate::oddity::Oddity;
+use crate::progress::Watchers;
+use crate::traffic::{Direction, Traffic};
+
+pub(crate) type OnLog = Arc<dyn Fn(LoggingMessageParams) + Send + Sync>;
+pub(crate) type OnOddity = Arc<dyn Fn(Oddity) + Send + Sync>;
+pub(crate) type OnTraffic = Arc<dyn Fn(Traffic<'_>) + Send + Sync>;
+
+/// How many changes a slow listener may lag behind before it misses some.
+const LAG: usize = 256;
+
+/// What all transports share.
+pub(crate) struct Hub {
+    pub(crate) limits: Limits,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) changes: broadcast::Sender<Change>,
+    listeners: Listeners,
+    asked: asked::Asked,
+    client: OnceLock<Weak<Inner>>,
+}
+
+/// Who wants to know what.
+#[derive(Clone, Default)]
+pub(crate) struct Listeners {
+    pub(crate) log: Option<OnLog>,
+    pub(crate) oddity: Option<OnOddity>,
+    pub(crate) traffic: Option<OnTraffic>,
+}
+
+impl Hub {
+    pub(crate) fn new(limits: Limits, listeners: Listeners) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            watchers: Arc::default(),
+            changes: broadcast::Sender::new(LAG),
+            listeners,
+            asked: asked::Asked::default(),
+            client: OnceLock::new(),
+        })
+    }
+
+    /// Says whose hub it is; until then, nothing that the server asks can be answered.
+    pub(crate) fn belongs_to(&self, client: Weak<Inner>) {
+        let _ = self.client.set(client);
+    }
+
+    /// Takes bytes that hold nobody's answer, or perhaps several messages.
+    pub(crate) fn receive_bytes(self: &Arc<Self>, bytes: &Bytes) {
+        incoming::read(bytes, |received| self.receive(received));
+    }
+
+    /// Takes a message that is not the answer somebody waits for.
+    pub(crate) fn receive(self: &Arc<Self>, received: Received) {
+        match received {
+            Received::Answer { id, .. } => self.odd(Oddity::AnswerForNobody(id)),
+            Received::BadAnswer { error, .. } => self.odd(Oddity::InvalidAnswer(error)),
+            Received::Complaint(error) => self.odd(Oddity::Complaint(error)),
+            Received::Malformed(error) => self.odd(Oddity::Noise(error.to_string())),
+            Received::Notification { method, params } => self.told(&method, params.as_str()),
+            Received::Request { id, method, params } => self.asked(id, method, params),
+        }
+    }
+
+    /// Reports what is odd.
+    pub(crate) fn odd(&self, oddity: Oddity) {
+        tracing::warn!(%oddity, "the server did something odd");
+        if let Some(tell) = &self.listeners.oddity {
+            tell(oddity);
+        }
+    }
+
+    /// Shows a message that passes to whoever wants to see it.
+    pub(crate) fn tap(&self, direction: Direction, message: &[u8]) {
+        if let Some(tell) = &self.listeners.traffic {
+            let message = &String::from_utf8_lossy(message);
+            tell(Traffic { direction, message });
+        }
+    }
+
+    fn client(&self) -> Option<Arc<Inner>> {
+        self.client.get()?.upgrade()
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,83 @@
+//! What a server asks, in the revisions in which it may.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::AbortHandle;
+use turnbuckle_protocol::jsonrpc::{write_error, write_result};
+use turnbuckle_protocol::method;
+use turnbuckle_protocol::{RequestId, RpcError};
+
+use super::Hub;
+use crate::answer::RawJson;
+use crate::client::Inner;
+use crate::oddity::Oddity;
+
+/// The requests of the server's that are being answered.
+#[derive(Debug, Default)]
+pub(super) struct Asked(Mutex<HashMap<RequestId, AbortHandle>>);
+
+impl Asked {
+    /// Stops answering, because the server gave up.
+    pub(super) fn abort(&self, id: &RequestId) {
+        if let Some(task) = self.lock().remove(id) {
+            task.abort();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, AbortHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hub {
+    /// Answers a request of the server's, in a task of its own.
+    pub(super) fn asked(self: &Arc<Self>, id: RequestId, method: String, params: RawJson) {
+        let Some(client) = self.client() else {
+            return;
+        };
+        // A server of 2026-07-28 never asks by a request, and must get no answer to one.
+        if !client.rules().server_asks {
+            return self.odd(Oddity::UnwelcomeRequest { method });
+        }
+        let mut open = self.asked.lock();
+        if open.len() >= self.limits.asked || open.contains_key(&id) {
+            drop(open);
+            self.odd(Oddity::UnwelcomeRequest { method });
+            let error = RpcError::internal("too many requests at once, or an id that is in use");
+            tokio::spawn(async move { client.reply(&id, Err(error)).await });
+            return;
+        }
+        let hub = Arc::clone(self);
+        let named = id.clone();
+        let task = tokio::spawn(async move {
+            let outcome = answer(&client, &method, params.as_str()).await;
+            hub.asked.lock().remove(&named);
+            client.reply(&named, outcome).await;
+        });
+        open.insert(id, task.abort_handle());
+    }
+}
+
+/// Finds the answer to a request of the server's: the result as JSON text, or an error.
+async fn answer(client: &Arc<Inner>, method: &str, params: &str) -> Result<Vec<u8>, RpcError> {
+    let _ = (client, params);
+    match method {
+        _ if method == method::PING.name => Ok(b"{}".to_vec()),
+        _ => Err(RpcError::method_not_found(method)),
+    }
+}
+
+impl Inner {
+    /// Answers a request of the server's; if the connection is gone, so is whoever asked.
+    async fn reply(&self, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
+        let mut message = Vec::new();
+        match outcome {
+            Ok(result) => write_result(&mut message, id, &result),
+            Err(error) => write_error(&mut message, Some(id), &error),
+        }
+        if let Err(error) = self.send(message).await {
+            tracing::debug!(%id, %error, "an answer did not reach the server");
+        }
+    }
+}

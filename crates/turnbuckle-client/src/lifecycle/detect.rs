@@ -1,0 +1,243 @@
+//! Finds out which era a server is of: asks as 2026-07-28 does, and understands every answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::jsonrpc::code;
+use turnbuckle_protocol::method;
+use turnbuckle_protocol::types::{
+    ClientCapabilities, DiscoverResult, EmptyParams, Implementation, UnsupportedVersionData,
+};
+
+use super::session::{self, newest_handshake};
+use super::{Agreed, Era, Rules, stateless};
+use crate::EraChoice;
+use crate::answer::{Answer, RawJson};
+use crate::client::Ids;
+use crate::error::{ConnectError, TransportError};
+use crate::hub::Hub;
+use crate::message;
+use crate::transport::{Outgoing, Transport};
+
+const DISCOVER: &str = method::SERVER_DISCOVER.name;
+
+/// Everything that is needed to ask before anything is agreed.
+pub(crate) struct Asking<'c> {
+    pub(crate) transport: &'c Transport,
+    pub(crate) hub: &'c Arc<Hub>,
+    pub(crate) ids: &'c Ids,
+    pub(crate) info: &'c Implementation,
+    pub(crate) capabilities: &'c ClientCapabilities,
+    /// How long the handshake may take.
+    pub(crate) patience: Duration,
+}
+
+/// Agrees with a server on a revision.
+pub(crate) async fn agree(
+    asking: &Asking<'_>,
+    choice: EraChoice,
+    remembered: Option<Era>,
+) -> Result<Agreed, ConnectError> {
+    match (choice, remembered) {
+        (EraChoice::Legacy, _) => session::open(asking).await,
+        (EraChoice::Auto, Some(Era::Legacy)) => match session::open(asking).await {
+            // It used to be otherwise, so it is asked as if it were unknown.
+            Err(ConnectError::Refused { .. } | ConnectError::NoCommonRevision { .. }) => {
+                probe(asking, choice).await
+            }
+            outcome => outcome,
+        },
+        _ => probe(asking, choice).await,
+    }
+}
+
+/// What the answer to the first question says about the server.
+#[derive(Debug)]
+enum Finding {
+    /// It answered as 2026-07-28 does.
+    Modern(DiscoverResult),
+    /// It speaks 2026-07-28, but not this version; these it names.
+    Versions(Vec<String>),
+    /// It is of the newer kind, and refuses.
+    Refused(RpcError),
+    /// It does not know the question.
+    Legacy,
+}
+
+async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Agreed, ConnectError> {
+    let rules = Arc::new(stateless::rules(asking.info, asking.capabilities));
+    let mut finding = first_question(asking, &rules).await?;
+    if let Finding::Versions(named) = &finding {
+        // A server that refuses the very version it names is asked once more.
+        if named.iter().any(|name| name == rules.revision.as_str()) {
+            finding = first_question(asking, &rules).await?;
+        }
+    }
+    match finding {
+        Finding::Modern(result) => modern(asking, rules, result).await,
+        Finding::Versions(named) => match newest_handshake(&named) {
+            Some(revision) if choice == EraChoice::Auto => {
+                session::initialize(asking, revision).await
+            }
+            _ => Err(ConnectError::NoCommonRevision { server: named }),
+        },
+        Finding::Refused(source) => Err(ConnectError::Refused {
+            method: DISCOVER,
+            source,
+        }),
+        Finding::Legacy if choice == EraChoice::Modern => Err(ConnectError::NoCommonRevision {
+            server: vec!["a revision with a handshake".to_owned()],
+        }),
+        Finding::Legacy => session::open(asking).await,
+    }
+}
+
+async fn modern(
+    asking: &Asking<'_>,
+    rules: Arc<Rules>,
+    result: DiscoverResult,
+) -> Result<Agreed, ConnectError> {
+    let named = &result.supported_versions;
+    if !named.iter().any(|name| name == rules.revision.as_str()) {
+        let revision = newest_handshake(named);
+        return match revision {
+            Some(revision) => session::initialize(asking, revision).await,
+            None => Err(ConnectError::NoCommonRevision {
+                server: result.supported_versions,
+            }),
+        };
+    }
+    Ok(Agreed {
+        rules,
+        server: Arc::new(stateless::described(result)),
+    })
+}
+
+/// Asks the server about itself.
+async fn first_question(asking: &Asking<'_>, rules: &Arc<Rules>) -> Result<Finding, ConnectError> {
+    let params = EmptyParams::default();
+    let limit = asking.hub.limits.probe;
+    let question = asking.question(DISCOVER, &params, Arc::clone(rules))?;
+    let answer = asking.transport.request(question, asking.hub);
+    match tokio::time::timeout(limit, answer).await {
+        Ok(Ok(answer)) => Ok(judge(&answer, asking.transport.is_http())),
+        Ok(Err(TransportError::Refused(refusal))) if tells_legacy(refusal.status) => {
+            Ok(Finding::Legacy)
+        }
+        // What is no answer to this question comes from someone who does not know it.
+        Ok(Err(TransportError::NotAnAnswer { .. })) => Ok(Finding::Legacy),
+        Ok(Err(error)) => Err(ConnectError::Unreachable(error)),
+        // Silence on HTTP says nothing about the era; elsewhere, older servers may pass over what they do not know.
+        Err(_) if asking.transport.is_http() => Err(ConnectError::TimedOut {
+            method: DISCOVER,
+            limit,
+        }),
+        Err(_) => Ok(Finding::Legacy),
+    }
+}
+
+fn judge(answer: &Answer, http: bool) -> Finding {
+    let status = answer.http.as_ref().map(|facts| facts.status);
+    match &answer.outcome {
+        Ok(result) => match serde_json::from_str(result.as_str()) {
+            Ok(result) => Finding::Modern(result),
+            Err(_) => Finding::Legacy,
+        },
+        Err(error) if error.code == code::UNSUPPORTED_VERSION => {
+            Finding::Versions(named_versions(error))
+        }
+        Err(error) if matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY) => {
+            Finding::Refused(error.clone())
+        }
+        // Neither authorization nor a broken server says anything about the era.
+        Err(error)
+            if http && !status.is_none_or(tells_legacy) && status != Some(StatusCode::OK) =>
+        {
+            Finding::Refused(error.clone())
+        }
+        Err(_) => Finding::Legacy,
+    }
+}
+
+fn named_versions(error: &RpcError) -> Vec<String> {
+    let data = error.data.clone().unwrap_or_default();
+    serde_json::from_value::<UnsupportedVersionData>(data)
+        .map(|data| data.supported)
+        .unwrap_or_default()
+}
+
+/// The status with which older servers meet a request that they do not understand.
+fn tells_legacy(status: StatusCode) -> bool {
+    status.is_client_error()
+        && !matches!(
+            status,
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::REQUEST_TIMEOUT
+                | StatusCode::TOO_MANY_REQUESTS
+        )
+}
+
+impl Asking<'_> {
+    /// Asks, and waits as long as a handshake may take.
+    pub(super) async fn ask(
+        &self,
+        method: &'static str,
+        params: &impl Serialize,
+        rules: Arc<Rules>,
+    ) -> Result<Answer, ConnectError> {
+        let question = self.question(method, params, rules)?;
+        let limit = self.patience;
+        let answer = self.transport.request(question, self.hub);
+        match tokio::time::timeout(limit, answer).await {
+            Ok(answer) => answer.map_err(ConnectError::Unreachable),
+            Err(_) => Err(ConnectError::TimedOut { method, limit }),
+        }
+    }
+
+    /// Says that the handshake is done.
+    pub(super) async fn notify_initialized(&self, rules: &Rules) -> Result<(), ConnectError> {
+        let mut message = Vec::new();
+        let method = method::INITIALIZED.name;
+        turnbuckle_protocol::jsonrpc::write_notification(&mut message, method, &())
+            .expect("a constant is always JSON");
+        let headers = message::headers(rules, method, None);
+        let sent = self.transport.send(message, headers, self.hub).await;
+        sent.map_err(ConnectError::Unreachable)
+    }
+
+    fn question(
+        &self,
+        method: &'static str,
+        params: &impl Serialize,
+        rules: Arc<Rules>,
+    ) -> Result<Outgoing, ConnectError> {
+        let id = self.ids.next();
+        let body = message::request(&id, method, params, &rules, &message::Extra::default());
+        Ok(Outgoing {
+            body: body.map_err(|error| ConnectError::InvalidAnswer {
+                method,
+                reason: error.to_string(),
+            })?,
+            headers: message::headers(&rules, method, None),
+            id,
+            method,
+            rules,
+        })
+    }
+}
+
+/// Reads the result of a handshake.
+pub(super) fn read<T: DeserializeOwned>(
+    method: &'static str,
+    result: &RawJson,
+) -> Result<T, ConnectError> {
+    serde_json::from_str(result.as_str()).map_err(|error| ConnectError::InvalidAnswer {
+        method,
+        reason: error.to_string(),
+    })
+}

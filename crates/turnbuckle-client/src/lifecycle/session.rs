@@ -1,0 +1,122 @@
+//! 2025-11-25 and before: a handshake that both sides remember.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use turnbuckle_protocol::jsonrpc::code;
+use turnbuckle_protocol::method;
+use turnbuckle_protocol::types::{InitializeParams, InitializeResult, UnsupportedVersionData};
+use turnbuckle_protocol::{Revision, RpcError, Versioned};
+
+use super::detect::{Asking, read};
+use super::{Agreed, Era, Rules};
+use crate::error::ConnectError;
+use crate::server::Server;
+
+const INITIALIZE: &str = method::INITIALIZE.name;
+
+/// The newest revision that has a handshake.
+const NEWEST: Revision = Revision::V2025_11_25;
+
+/// Makes the rules of a revision with a handshake.
+fn rules(revision: Revision) -> Rules {
+    Rules {
+        revision,
+        stamp: String::new(),
+        version_header: (revision >= Revision::V2025_06_18)
+            .then(|| HeaderValue::from_static(revision.as_str())),
+        mirrored: false,
+        drop_cancels: false,
+        resumable: revision >= Revision::V2025_03_26,
+        session: true,
+        server_asks: true,
+        result_type: false,
+        log_level_per_request: false,
+        listens: false,
+        pings: true,
+        completions_declared: revision >= Revision::V2025_03_26,
+    }
+}
+
+/// The rules before anything is agreed: a request `initialize` bears no version anywhere but in itself.
+pub(super) fn opening_rules() -> Rules {
+    Rules {
+        version_header: None,
+        ..rules(NEWEST)
+    }
+}
+
+/// Shakes hands.
+pub(super) async fn open(asking: &Asking<'_>) -> Result<Agreed, ConnectError> {
+    match initialize(asking, NEWEST).await {
+        Err(ConnectError::Refused { source, .. }) => match spoken_instead(&source) {
+            Some(revision) => initialize(asking, revision).await,
+            None => Err(refused(source)),
+        },
+        outcome => outcome,
+    }
+}
+
+/// Offers a revision; the server accepts it or names another one.
+pub(super) async fn initialize(
+    asking: &Asking<'_>,
+    offered: Revision,
+) -> Result<Agreed, ConnectError> {
+    let mut params = InitializeParams::new(
+        offered.as_str(),
+        asking.capabilities.clone(),
+        asking.info.clone(),
+    );
+    params.lower(offered);
+    let answer = asking
+        .ask(INITIALIZE, &params, Arc::new(opening_rules()))
+        .await?;
+    let result = answer.outcome.map_err(refused)?;
+    let result: InitializeResult = read(INITIALIZE, &result)?;
+    let agreed = agreed(result)?;
+    asking.notify_initialized(&agreed.rules).await?;
+    Ok(agreed)
+}
+
+fn agreed(mut result: InitializeResult) -> Result<Agreed, ConnectError> {
+    let revision = result.protocol_version.parse::<Revision>().ok();
+    let Some(revision) = revision.filter(|revision| *revision <= NEWEST) else {
+        return Err(ConnectError::NoCommonRevision {
+            server: vec![result.protocol_version],
+        });
+    };
+    result.raise(revision);
+    Ok(Agreed {
+        rules: Arc::new(rules(revision)),
+        server: Arc::new(Server {
+            info: Some(result.server_info),
+            capabilities: result.capabilities,
+            instructions: result.instructions,
+            revision,
+            era: Era::Legacy,
+            supported: vec![result.protocol_version],
+        }),
+    })
+}
+
+fn refused(source: RpcError) -> ConnectError {
+    ConnectError::Refused {
+        method: INITIALIZE,
+        source,
+    }
+}
+
+/// Finds an older revision that the server names in its refusal.
+fn spoken_instead(error: &RpcError) -> Option<Revision> {
+    if !matches!(error.code, code::INVALID_PARAMS | code::UNSUPPORTED_VERSION) {
+        return None;
+    }
+    let data = serde_json::from_value::<UnsupportedVersionData>(error.data.clone()?).ok()?;
+    newest_handshake(&data.supported).filter(|revision| *revision != NEWEST)
+}
+
+/// Picks the newest revision with a handshake that both sides speak.
+pub(super) fn newest_handshake(supported: &[String]) -> Option<Revision> {
+    let known = supported.iter().filter_map(|name| name.parse().ok());
+    known.filter(|revision| *revision <= NEWEST).max()
+}

@@ -1,0 +1,137 @@
+//! Puts requests into bytes: the envelope, `_meta`, and the headers that repeat parts of them.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Serialize;
+use turnbuckle_protocol::RequestId;
+use turnbuckle_protocol::codec::headers::encode;
+use turnbuckle_protocol::meta::{Meta, keys};
+use turnbuckle_protocol::types::LogLevel;
+
+use crate::lifecycle::Rules;
+
+/// What goes into the `_meta` of one request beside what is in all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Extra<'a> {
+    /// Asks for progress, under this token.
+    pub(crate) progress_token: Option<&'a RequestId>,
+    /// From which level on log messages are wanted.
+    pub(crate) log_level: Option<LogLevel>,
+    /// What the caller adds.
+    pub(crate) meta: Option<&'a Meta>,
+}
+
+/// Writes a request; its parameters must be an object and have no `_meta` of their own.
+pub(crate) fn request(
+    id: &RequestId,
+    method: &str,
+    params: &impl Serialize,
+    rules: &Rules,
+    extra: &Extra<'_>,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let mut out = Vec::with_capacity(256 + rules.stamp.len());
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    id.write(&mut out);
+    out.extend_from_slice(br#","method":"#);
+    serde_json::to_writer(&mut out, method)?;
+    let before_params = out.len();
+    out.extend_from_slice(br#","params":{"#);
+    let begun = out.len();
+    write_meta(&mut out, rules, extra)?;
+    let without_params = out.len();
+    if without_params > begun {
+        out.push(b',');
+    }
+    let object = out.len();
+    serde_json::to_writer(&mut out, params)?;
+    match &out[object..] {
+        // Nothing to add: the comma goes too.
+        b"{}" | b"null" => out.truncate(without_params),
+        _ => {
+            // The brace that opens it is there already.
+            out.remove(object);
+            out.pop();
+        }
+    }
+    if out.len() == begun {
+        out.truncate(before_params);
+    } else {
+        out.push(b'}');
+    }
+    out.push(b'}');
+    join_lines(&mut out);
+    Ok(out)
+}
+
+/// Writes `"_meta":{…}`, or nothing if there is nothing to say.
+fn write_meta(
+    out: &mut Vec<u8>,
+    rules: &Rules,
+    extra: &Extra<'_>,
+) -> Result<(), serde_json::Error> {
+    let before = out.len();
+    out.extend_from_slice(br#""_meta":{"#);
+    let begun = out.len();
+    out.extend_from_slice(rules.stamp.as_bytes());
+    let member = |out: &mut Vec<u8>, key: &str| -> Result<(), serde_json::Error> {
+        if out.len() > begun {
+            out.push(b',');
+        }
+        serde_json::to_writer(&mut *out, key)?;
+        out.push(b':');
+        Ok(())
+    };
+    if let Some(token) = extra.progress_token {
+        member(out, keys::PROGRESS_TOKEN)?;
+        token.write(out);
+    }
+    if let Some(level) = extra.log_level.filter(|_| rules.log_level_per_request) {
+        member(out, keys::LOG_LEVEL)?;
+        serde_json::to_writer(&mut *out, level.as_str())?;
+    }
+    for (key, value) in extra.meta.into_iter().flat_map(Meta::iter) {
+        member(out, key)?;
+        serde_json::to_writer(&mut *out, value)?;
+    }
+    match out.len() > begun {
+        true => out.push(b'}'),
+        false => out.truncate(before),
+    }
+    Ok(())
+}
+
+/// Turns line ends into spaces: in JSON they can only stand between tokens.
+fn join_lines(json: &mut [u8]) {
+    for byte in json {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
+static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// Makes the headers of a message: version, method, and the name of what is asked for.
+pub(crate) fn headers(rules: &Rules, method: &str, name: Option<&str>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    version_header(&mut headers, rules);
+    if rules.mirrored {
+        let name = name.map(|name| (&NAME, encode(name)));
+        let method = Some((&METHOD, std::borrow::Cow::Borrowed(method)));
+        for (header, value) in method.into_iter().chain(name) {
+            // What `encode` makes is always a header value, and so is the name of a method.
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(header.clone(), value);
+            }
+        }
+    }
+    headers
+}
+
+/// Adds the header that says which revision is spoken, where there is one.
+pub(crate) fn version_header(headers: &mut HeaderMap, rules: &Rules) {
+    if let Some(version) = &rules.version_header {
+        headers.insert(VERSION.clone(), version.clone());
+    }
+}

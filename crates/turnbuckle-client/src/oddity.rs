@@ -1,0 +1,69 @@
+//! What is odd about a server, but handled.
+
+use turnbuckle_protocol::{RequestId, RpcError};
+
+/// Something that a server should not have done, and that was tolerated.
+///
+/// Every oddity is also logged; [`on_oddity`](crate::ClientBuilder::on_oddity) brings it to a program.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Oddity {
+    /// Something that is no message; on stdio often a stray print. The beginning of it.
+    Noise(String),
+    /// Messages are framed as language servers do it, with `Content-Length`.
+    LspFraming,
+    /// An answer to a request that was never made, or is over.
+    AnswerForNobody(RequestId),
+    /// An answer that is none: it has both a result and an error, or neither.
+    InvalidAnswer(RpcError),
+    /// A complaint that names no request.
+    Complaint(RpcError),
+    /// Progress of a request that is not open, or that never asked for it.
+    ForeignProgress(RequestId),
+    /// A request that servers of this revision must not make, or one too many.
+    UnwelcomeRequest {
+        /// Its method.
+        method: String,
+    },
+    /// A notification whose parameters do not fit.
+    InvalidNotification {
+        /// Its method.
+        method: String,
+        /// What is wrong.
+        error: String,
+    },
+}
+
+impl Oddity {
+    /// How much of what a server sent is shown.
+    const SHOWN: usize = 200;
+
+    /// Shows the beginning of bytes that are no message.
+    pub(crate) fn noise(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * Self::SHOWN)]);
+        Self::Noise(text.chars().take(Self::SHOWN).collect())
+    }
+}
+
+impl std::fmt::Display for Oddity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Noise(text) => write!(f, "something that is no message: {text:?}"),
+            Self::LspFraming => {
+                f.write_str("messages framed with `Content-Length`, as language servers do")
+            }
+            Self::AnswerForNobody(id) => write!(f, "an answer to request {id}, which is not open"),
+            Self::InvalidAnswer(error) => write!(f, "an answer that is none: {error}"),
+            Self::Complaint(error) => write!(f, "a complaint that names no request: {error}"),
+            Self::ForeignProgress(token) => {
+                write!(f, "progress for {token}, which is not open")
+            }
+            Self::UnwelcomeRequest { method } => {
+                write!(f, "a request `{method}` that is not welcome")
+            }
+            Self::InvalidNotification { method, error } => {
+                write!(f, "a notification `{method}` that does not fit: {error}")
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! How far a call has come.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+use turnbuckle_protocol::RequestId;
+use turnbuckle_protocol::types::ProgressParams;
+
+/// How far a call has come.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// How far it is; grows from one report to the next.
+    pub progress: f64,
+    /// Where it ends, if the server knows.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+}
+
+/// Who is told about progress.
+pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// The calls that wait for progress, by their tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Watchers(Mutex<HashMap<RequestId, Arc<Watcher>>>);
+
+/// One call that waits for progress.
+pub(crate) struct Watcher {
+    seen: Mutex<Seen>,
+    tell: Option<OnProgress>,
+}
+
+struct Seen {
+    at: Instant,
+    progress: f64,
+}
+
+impl Watchers {
+    /// Watches a token until the guard is dropped.
+    pub(crate) fn watch(self: &Arc<Self>, token: RequestId, tell: Option<OnProgress>) -> Watching {
+        let watcher = Arc::new(Watcher {
+            seen: Mutex::new(Seen {
+                at: Instant::now(),
+                progress: f64::NEG_INFINITY,
+            }),
+            tell,
+        });
+        self.lock().insert(token.clone(), Arc::clone(&watcher));
+        Watching {
+            watchers: Arc::clone(self),
+            token,
+            watcher,
+        }
+    }
+
+    /// Notes progress; `false` if nobody waits for it.
+    pub(crate) fn report(&self, params: ProgressParams) -> bool {
+        let Some(watcher) = self.lock().get(&params.progress_token).cloned() else {
+            return false;
+        };
+        watcher.note(params);
+        true
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Arc<Watcher>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher {
+    /// Any report is a sign of life; only one that goes on is told.
+    fn note(&self, params: ProgressParams) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.at = Instant::now();
+        if params.progress <= seen.progress {
+            return;
+        }
+        seen.progress = params.progress;
+        drop(seen);
+        if let Some(tell) = &self.tell {
+            tell(Progress {
+                progress: params.progress,
+                total: params.total,
+                message: params.message,
+            });
+        }
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watcher").finish_non_exhaustive()
+    }
+}
+
+/// Keeps a token watched.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    watchers: Arc<Watchers>,
+    token: RequestId,
+    watcher: Arc<Watcher>,
+}
+
+impl Watching {
+    /// Returns when progress was last made; at first, when watching began.
+    pub(crate) fn last_seen(&self) -> Instant {
+        let seen = self.watcher.seen.lock();
+        seen.unwrap_or_else(PoisonError::into_inner).at
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.watchers.lock().remove(&self.token);
+    }
+}

@@ -1,0 +1,88 @@
+//! How messages reach the server: the seam between calls and transports.
+//!
+//! A call knows no transport, and a transport knows no calls: it carries messages, and says which one answers
+//! which. What differs between revisions comes along as [`Rules`].
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use turnbuckle_protocol::RequestId;
+
+use crate::answer::Answer;
+use crate::error::TransportError;
+use crate::hub::Hub;
+use crate::lifecycle::Rules;
+use crate::lines;
+
+/// A request ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// Its id, always an integer of ours.
+    pub(crate) id: RequestId,
+    /// Its method, for errors and logs.
+    pub(crate) method: &'static str,
+    /// The whole message on one line, without a line end.
+    pub(crate) body: Vec<u8>,
+    /// What goes along on HTTP; other transports have no place for it.
+    pub(crate) headers: HeaderMap,
+    /// How the revision wants it carried.
+    pub(crate) rules: Arc<Rules>,
+}
+
+/// A connection to a server, whatever it is made of.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    /// Lines over a pair of byte streams.
+    Lines(lines::Connection),
+}
+
+impl Transport {
+    /// Sends a request and waits for its answer; dropping the future cancels it.
+    pub(crate) async fn request(
+        &self,
+        outgoing: Outgoing,
+        hub: &Arc<Hub>,
+    ) -> Result<Answer, TransportError> {
+        match self {
+            Self::Lines(connection) => connection.request(outgoing, hub).await,
+        }
+    }
+
+    /// Sends a notification, or the answer to a request of the server's.
+    pub(crate) async fn send(
+        &self,
+        message: Vec<u8>,
+        headers: HeaderMap,
+        hub: &Arc<Hub>,
+    ) -> Result<(), TransportError> {
+        match self {
+            Self::Lines(connection) => {
+                let _ = headers;
+                connection.send(message, hub).await
+            }
+        }
+    }
+
+    /// Is told what was agreed upon, and opens whatever else the revision has.
+    pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
+        match self {
+            Self::Lines(_) => {
+                let _ = (rules, hub);
+            }
+        }
+    }
+
+    /// Says whether the transport is the kind that tells eras apart by HTTP status.
+    pub(crate) fn is_http(&self) -> bool {
+        match self {
+            Self::Lines(_) => false,
+        }
+    }
+
+    /// Ends the connection in an orderly way.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Lines(connection) => connection.close().await,
+        }
+    }
+}

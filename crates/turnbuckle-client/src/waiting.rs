@@ -1,0 +1,99 @@
+//! Who waits for which answer, on a connection that all requests share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+use turnbuckle_protocol::RequestId;
+
+use crate::answer::Answer;
+use crate::error::TransportError;
+use crate::hub::Hub;
+use crate::incoming::Received;
+use crate::oddity::Oddity;
+
+/// The requests that are open on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    open: HashMap<RequestId, oneshot::Sender<Result<Answer, TransportError>>>,
+    /// Why nothing can be awaited any more.
+    ended: Option<TransportError>,
+}
+
+impl Waiting {
+    /// Begins to wait; an error if the connection has ended already.
+    pub(crate) fn open(
+        &self,
+        id: RequestId,
+    ) -> Result<oneshot::Receiver<Result<Answer, TransportError>>, TransportError> {
+        let mut state = self.lock();
+        if let Some(ended) = &state.ended {
+            return Err(ended.clone());
+        }
+        let (sender, receiver) = oneshot::channel();
+        state.open.insert(id, sender);
+        Ok(receiver)
+    }
+
+    /// Gives an answer to whoever waits for it, and everything else to the hub.
+    pub(crate) fn take(&self, received: Received, hub: &Arc<Hub>) {
+        match received {
+            Received::Answer { id, outcome } => {
+                let http = None;
+                if !self.settle(&id, Ok(Answer { http, outcome })) {
+                    hub.odd(Oddity::AnswerForNobody(id));
+                }
+            }
+            Received::BadAnswer {
+                id: Some(id),
+                error,
+            } => {
+                let reason = error.message.clone();
+                if !self.settle(&id, Err(TransportError::NotAnAnswer { reason })) {
+                    hub.odd(Oddity::InvalidAnswer(error));
+                }
+            }
+            other => hub.receive(other),
+        }
+    }
+
+    /// Hands over what came for a request; `false` if nobody waits for it.
+    pub(crate) fn settle(&self, id: &RequestId, with: Result<Answer, TransportError>) -> bool {
+        match self.lock().open.remove(id) {
+            // Whoever gave up in this moment has said so to the server already.
+            Some(sender) => {
+                let _ = sender.send(with);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Stops waiting; `false` if the answer came first.
+    pub(crate) fn give_up(&self, id: &RequestId) -> bool {
+        self.lock().open.remove(id).is_some()
+    }
+
+    /// Tells everyone who waits, and everyone who will, that the connection has ended; the first reason stands.
+    pub(crate) fn end(&self, reason: TransportError) {
+        let mut state = self.lock();
+        let open = std::mem::take(&mut state.open);
+        let reason = state.ended.get_or_insert(reason).clone();
+        drop(state);
+        for sender in open.into_values() {
+            let _ = sender.send(Err(reason.clone()));
+        }
+    }
+
+    /// Returns why the connection has ended, if it has.
+    pub(crate) fn ended(&self) -> Option<TransportError> {
+        self.lock().ended.clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

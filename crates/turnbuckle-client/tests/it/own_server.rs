@@ -1,0 +1,26 @@
+//! Our own server in memory, for tests of the client.
+
+use turnbuckle_client::{Client, ClientBuilder, EraChoice, lines::Lines};
+use turnbuckle_server::Server;
+
+/// Joins a client to a server by two pipes in memory.
+pub(crate) async fn connect(builder: ClientBuilder, server: Server) -> Client {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(far);
+    tokio::spawn(
+        async move { turnbuckle_server::lines::serve_lines(reader, writer, server).await },
+    );
+    let (reader, writer) = tokio::io::split(near);
+    let client = builder.connect(Lines::new(reader, writer)).await;
+    client.expect("our own server can be connected to")
+}
+
+/// Joins one client of each era to the same server.
+pub(crate) async fn both_eras(server: impl Fn() -> Server) -> [Client; 2] {
+    let mut clients = Vec::new();
+    for choice in [EraChoice::Modern, EraChoice::Legacy] {
+        let builder = Client::builder("test", "1.0").era(choice);
+        clients.push(connect(builder, server()).await);
+    }
+    clients.try_into().expect("two were made")
+}
