@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs real clients of other projects against our server, on stdio, on HTTP, and on the older HTTP+SSE.
+"""Runs clients of other projects against our server, and our client against servers of other projects.
 
 run.py [WORD…]     all peers, or those whose name contains one of the words
 """
@@ -7,6 +7,7 @@ import concurrent.futures
 import sys
 
 import clients
+import servers
 from packages import install, run
 from rows import LOGS, print_matrix
 
@@ -15,20 +16,26 @@ AT_ONCE = 4
 
 
 def main(words):
-    rows = [row for row in clients.ROWS if not words or any(word in row.name for word in words)]
-    if not rows:
+    ours = [row for row in clients.ROWS + servers.ROWS if not words or any(word in row.name for word in words)]
+    if not ours:
         sys.exit(f"error: no peer is named like {' or '.join(words)}")
     LOGS.mkdir(parents=True, exist_ok=True)
     run("cargo", "build", "--quiet", "-p", "turnbuckle-examples", "--example", "everything")
-    missing = install(row.package for row in rows)
+    run("cargo", "build", "--quiet", "-p", "turnbuckle-interop-client")
+    missing = install(row.package for row in ours)
     failures = [f"{row.name} {row.revision}: cannot be installed: {missing[row.package]}"
-                for row in rows if row.package in missing]
+                for row in ours if row.package in missing]
+    had = [row for row in ours if row.package not in missing]
+    their_clients = [row for row in had if isinstance(row, clients.Client)]
+    their_servers = [row for row in had if isinstance(row, servers.Server)]
     with clients.Server() as server:
-        run_all([(row, transport, server) for row in rows if row.package not in missing
-                 for transport in row.transports])
-    failures += server.failures
-    print_matrix("client", rows, clients.REASONS)
-    return summary(rows, failures)
+        run_all([(row, transport, server) for row in their_clients for transport in row.transports] +
+                [(row, transport) for row in their_servers for transport in row.transports])
+    if their_clients:
+        print_matrix("their client, our server", their_clients, clients.REASONS)
+    if their_servers:
+        print_matrix("our client, their server", their_servers)
+    return summary(had, failures + server.failures)
 
 
 def run_all(runs):

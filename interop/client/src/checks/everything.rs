@@ -1,0 +1,106 @@
+//! The reference server that has everything. It knows only the handshake.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+
+use super::{Checks, Known, Outcome, equal, holds, unknown};
+
+pub(super) const KNOWN: Known = Known {
+    name: "mcp-servers/everything",
+    tools: &[
+        "echo",
+        "get-sum",
+        "get-structured-content",
+        "get-tiny-image",
+        "trigger-long-running-operation",
+    ],
+    needs_arguments: "get-sum",
+};
+
+pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
+    match check {
+        "resources" => equal(checks.client.resources().all().await?.is_empty(), false),
+        "templates" => templates(checks).await,
+        "prompts" => prompts(checks).await,
+        "text" => equal(
+            checks.said("echo", json!({ "message": "hello" })).await?,
+            "Echo: hello".to_owned(),
+        ),
+        "structured" => structured(checks).await,
+        "progress" => progress(checks).await,
+        "read_template" => read_template(checks).await,
+        "prompt" => prompt(checks).await,
+        "completion" => equal(
+            checks
+                .completions("completable-prompt", "department", "S")
+                .await?,
+            vec!["Sales".to_owned(), "Support".to_owned()],
+        ),
+        "logging" => logging(checks).await,
+        _ => unknown(check),
+    }
+}
+
+async fn templates(checks: &Checks) -> Outcome {
+    let templates = checks.client.resource_templates().all().await?;
+    let templates = serde_json::to_string(&templates)?;
+    holds(&templates, "demo://resource/dynamic/text/{resourceId}")
+}
+
+async fn prompts(checks: &Checks) -> Outcome {
+    let prompts = checks.client.prompts().all().await?;
+    holds(&serde_json::to_string(&prompts)?, "completable-prompt")
+}
+
+async fn structured(checks: &Checks) -> Outcome {
+    let arguments = json!({ "location": "Chicago" });
+    let result = checks.call("get-structured-content", arguments).await?;
+    let structured = result.structured_content.unwrap_or_default();
+    equal(structured["temperature"].clone(), json!(36))
+}
+
+async fn progress(checks: &Checks) -> Outcome {
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&steps);
+    let arguments = json!({ "duration": 0.3, "steps": 3 });
+    let call = checks
+        .client
+        .call_tool("trigger-long-running-operation", arguments);
+    call.on_progress(move |step| {
+        let mut steps = heard.lock().expect("nobody panics while holding it");
+        steps.push(step.progress);
+    })
+    .await?;
+    let steps = steps.lock().expect("nobody panics while holding it");
+    equal(&*steps, &vec![1.0, 2.0, 3.0])
+}
+
+async fn read_template(checks: &Checks) -> Outcome {
+    let uri = "demo://resource/dynamic/text/7";
+    let result = checks.client.read_resource(uri).await?;
+    holds(&serde_json::to_string(&result.contents)?, "Resource 7")
+}
+
+async fn prompt(checks: &Checks) -> Outcome {
+    let arguments = [("department", "Sales"), ("name", "Eve")];
+    let result = checks
+        .client
+        .get_prompt("completable-prompt", arguments)
+        .await?;
+    let messages = serde_json::to_string(&result.messages)?;
+    holds(
+        &messages,
+        "Please promote Eve to the head of the Sales team.",
+    )
+}
+
+async fn logging(checks: &Checks) -> Outcome {
+    checks.log_from_info_on().await?;
+    // It says so whenever somebody subscribes.
+    checks
+        .client
+        .subscribe("demo://resource/dynamic/text/1")
+        .await?;
+    checks.logs("Subscribe").await
+}
