@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 
 use crate::claim::Claims;
 use crate::report::TestName;
+use crate::side::Side;
 use crate::table::Requirement;
 
 /// What is proven of the requirements that a peer can observe.
@@ -17,23 +18,42 @@ pub struct Coverage<'a> {
 #[derive(Debug)]
 struct Row<'a> {
     requirement: &'a Requirement,
-    covered: bool,
+    /// The sides for which a test proves it, bound or not.
+    proven_for: Vec<Side>,
+}
+
+impl Row<'_> {
+    /// Returns the sides that it binds and that have no proof.
+    fn lacking(&self) -> impl Iterator<Item = Side> {
+        Side::ALL
+            .into_iter()
+            .filter(|side| side.is_bound_by(self.requirement))
+            .filter(|side| !self.proven_for.contains(side))
+    }
+
+    /// Returns whether every side that it binds has a proof; what binds none of ours is never proven.
+    fn covered(&self) -> bool {
+        self.requirement.role != "as" && self.lacking().next().is_none()
+    }
 }
 
 impl<'a> Coverage<'a> {
     /// Joins the table with what tests claimed and which of them passed.
     pub fn of(table: &'a [Requirement], claims: &Claims, passed: &HashSet<TestName>) -> Self {
-        let covered = |row: &Requirement| {
-            claims
-                .get(row.id)
-                .is_some_and(|tests| tests.iter().any(|test| passed.contains(test)))
+        let proven = |id: &str, side: Side| {
+            let mut tests = claims.get(id).into_iter().flatten();
+            tests.any(|test| side.is_tested_by(test) && passed.contains(test))
+        };
+        let proven_for = |id| {
+            let sides = Side::ALL.into_iter();
+            sides.filter(|side| proven(id, *side)).collect()
         };
         let rows = table
             .iter()
             .filter(|row| row.is_on_the_wire())
             .map(|requirement| Row {
                 requirement,
-                covered: covered(requirement),
+                proven_for: proven_for(requirement.id),
             })
             .collect();
         Self {
@@ -42,17 +62,27 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// Returns the requirements that no passing test claims, in the order of the table.
-    pub fn missing(&self) -> impl Iterator<Item = &'a Requirement> {
+    /// Returns the requirements that are not proven, in the order of the table, and the sides whose proof is missing.
+    pub fn missing(&self) -> impl Iterator<Item = (&'a Requirement, Vec<Side>)> {
         self.rows
             .iter()
-            .filter(|row| !row.covered)
-            .map(|row| row.requirement)
+            .filter(|row| !row.covered())
+            .map(|row| (row.requirement, row.lacking().collect()))
     }
 
-    /// Returns every requirement that a peer can observe, and whether it is proven.
-    pub fn rows(&self) -> impl Iterator<Item = (&'a Requirement, bool)> {
-        self.rows.iter().map(|row| (row.requirement, row.covered))
+    /// Returns every MUST and MUST NOT that binds a side, and whether a test proves it for that side.
+    pub fn duties(&self, side: Side) -> impl Iterator<Item = (&'a Requirement, bool)> {
+        self.rows
+            .iter()
+            .filter(move |row| side.is_bound_by(row.requirement))
+            .filter(|row| row.requirement.level.starts_with("MUST"))
+            .map(move |row| (row.requirement, row.proven_for.contains(&side)))
+    }
+
+    /// Returns the requirements that bind authorization servers, which we are not.
+    pub fn out_of_role(&self) -> impl Iterator<Item = &'a Requirement> {
+        let rows = self.rows.iter().map(|row| row.requirement);
+        rows.filter(|row| row.role == "as")
     }
 
     /// Returns claims that do not count because their test did not run or did not pass.
@@ -124,7 +154,7 @@ struct Share {
 impl Share {
     fn with(self, row: &Row<'_>) -> Self {
         Self {
-            covered: self.covered + usize::from(row.covered),
+            covered: self.covered + usize::from(row.covered()),
             total: self.total + 1,
         }
     }

@@ -1,12 +1,13 @@
-//! The gate: every duty of a server is proven, or stands in `spec/not-proven.csv` with its reason.
+//! The gates: every duty of a side is proven, or stands in `spec/not-proven.csv` with its reason.
 //!
-//! A duty is a MUST or MUST NOT that a peer can observe and that binds servers (`server`, `both`).
+//! A duty is a MUST or MUST NOT that a peer can observe. One that binds both sides is two duties, and each side proves its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
 use crate::coverage::Coverage;
+use crate::side::Side;
 use crate::table::{self, Requirement};
 
 /// A duty that no test proves, and why.
@@ -14,6 +15,8 @@ use crate::table::{self, Requirement};
 pub struct Exemption {
     /// The id of the requirement.
     pub id: String,
+    /// Whose duty it is; a line may stand for both sides.
+    pub sides: Vec<Side>,
     /// Why it is not proven.
     pub reason: String,
 }
@@ -28,12 +31,12 @@ pub fn exemptions() -> &'static [Exemption] {
 /// How the reason of a duty begins that is proven only where foreign data is at hand: proven or not, it may be listed.
 const SOMETIMES: &str = "proven only where";
 
-/// What the gate found.
+/// What the gate of one side found.
 #[derive(Debug)]
 pub struct Gate<'a> {
+    side: Side,
     proven: usize,
     listed: BTreeMap<&'a str, Vec<&'a Requirement>>,
-    out_of_role: Vec<&'a Requirement>,
     faults: Vec<Fault<'a>>,
 }
 
@@ -44,35 +47,34 @@ pub enum Fault<'a> {
     Open(&'a Requirement),
     /// A listed duty that is proven after all.
     Stale(&'a str),
-    /// A listed id that names no duty of a server.
-    Unknown(&'a str),
-    /// An id that is listed twice.
+    /// A listed id that names no duty of the side.
+    Unknown(&'a str, Side),
+    /// An id that is listed twice for a side.
     Repeated(&'a str),
 }
 
 impl<'a> Gate<'a> {
-    /// Holds what is proven against what is listed.
-    pub fn judge(coverage: &Coverage<'a>, exemptions: &'a [Exemption]) -> Self {
+    /// Holds what is proven for a side against what is listed for it.
+    pub fn judge(coverage: &Coverage<'a>, side: Side, exemptions: &'a [Exemption]) -> Self {
         let mut gate = Self {
+            side,
             proven: 0,
             listed: BTreeMap::new(),
-            out_of_role: Vec::new(),
             faults: Vec::new(),
         };
         let mut open = BTreeMap::new();
         let mut closed = Vec::new();
-        for (row, proven) in coverage.rows() {
-            match row.role {
-                "as" => gate.out_of_role.push(row),
-                "server" | "both" if !row.level.starts_with("MUST") => {}
-                "server" | "both" if proven => closed.push(row.id),
-                "server" | "both" => drop(open.insert(row.id, row)),
-                _ => {}
+        for (row, proven) in coverage.duties(side) {
+            if proven {
+                closed.push(row.id);
+            } else {
+                open.insert(row.id, row);
             }
         }
         gate.proven = closed.len();
         let mut seen = Vec::new();
-        for Exemption { id, reason } in exemptions {
+        let exemptions = exemptions.iter().filter(|row| row.sides.contains(&side));
+        for Exemption { id, reason, .. } in exemptions {
             if seen.contains(&id) {
                 gate.faults.push(Fault::Repeated(id));
             } else if let Some(row) = open.remove(id.as_str()) {
@@ -80,7 +82,7 @@ impl<'a> Gate<'a> {
             } else if closed.contains(&id.as_str()) && !reason.starts_with(SOMETIMES) {
                 gate.faults.push(Fault::Stale(id));
             } else if !closed.contains(&id.as_str()) {
-                gate.faults.push(Fault::Unknown(id));
+                gate.faults.push(Fault::Unknown(id, side));
             }
             seen.push(id);
         }
@@ -100,26 +102,19 @@ impl<'a> Gate<'a> {
 
 impl fmt::Display for Gate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = self.side;
         for (reason, rows) in &self.listed {
-            writeln!(f, "not proven, {}: {reason}", rows.len())?;
+            writeln!(f, "not proven by the {side}, {}: {reason}", rows.len())?;
             for row in rows {
                 writeln!(f, "  {}", row.id)?;
             }
         }
-        writeln!(
-            f,
-            "out of role, {}: they bind authorization servers",
-            self.out_of_role.len()
-        )?;
-        for row in &self.out_of_role {
-            writeln!(f, "  {}", row.id)?;
-        }
         for fault in &self.faults {
-            writeln!(f, "FAULT: {fault}")?;
+            writeln!(f, "FAULT of the {side}: {fault}")?;
         }
         writeln!(
             f,
-            "duties of a server on the wire: {} proven, {} listed with their reason, {} at fault",
+            "duties of a {side} on the wire: {} proven, {} listed with their reason, {} at fault",
             self.proven,
             self.listed_count(),
             self.faults.len()
@@ -136,25 +131,41 @@ impl fmt::Display for Fault<'_> {
                 row.id, row.area, row.level, row.summary
             ),
             Self::Stale(id) => write!(f, "{id} is proven; take it out of spec/not-proven.csv"),
-            Self::Unknown(id) => write!(f, "{id} in spec/not-proven.csv names no duty of a server"),
+            Self::Unknown(id, side) => {
+                write!(f, "{id} in spec/not-proven.csv names no duty of a {side}")
+            }
             Self::Repeated(id) => write!(f, "{id} stands twice in spec/not-proven.csv"),
         }
     }
 }
 
-/// Reads lines of `id,reason`; the heading and lines that begin with `#` are for people.
+/// Reads lines of `id,side,reason`; the heading and lines that begin with `#` are for people.
 fn parse(text: &str) -> Vec<Exemption> {
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
-    assert_eq!(lines.next(), Some("id,reason"), "the heading of the list");
+    assert_eq!(
+        lines.next(),
+        Some("id,side,reason"),
+        "the heading of the list"
+    );
     lines
         .map(|line| match &table::fields(line)[..] {
-            [id, reason] if !reason.is_empty() => Exemption {
+            [id, side, reason] if !reason.is_empty() => Exemption {
                 id: id.to_string(),
+                sides: sides(side),
                 reason: reason.to_string(),
             },
-            _ => panic!("a row is an id and a reason: {line}"),
+            _ => panic!("a row is an id, a side and a reason: {line}"),
         })
         .collect()
+}
+
+fn sides(word: &str) -> Vec<Side> {
+    match word {
+        "server" => vec![Side::Server],
+        "client" => vec![Side::Client],
+        "both" => Side::ALL.to_vec(),
+        _ => panic!("a side is `server`, `client` or `both`: {word}"),
+    }
 }
 
 #[cfg(test)]

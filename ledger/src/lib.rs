@@ -7,7 +7,8 @@
 //! - [`claim`]: how a running test says which rows it proves.
 //! - [`report`]: which tests passed, read from nextest's report.
 //! - [`coverage`]: the figures made of all three.
-//! - [`gate`]: every duty of a server is proven, or listed in `spec/not-proven.csv` with its reason.
+//! - [`side`]: whom a row binds, and whose half a test proves.
+//! - [`gate`]: every duty of a side is proven, or listed in `spec/not-proven.csv` with its reason.
 //!
 //! Depends on nothing, so that every crate can afford it in its tests.
 
@@ -15,6 +16,7 @@ pub mod claim;
 pub mod coverage;
 pub mod gate;
 pub mod report;
+pub mod side;
 pub mod table;
 
 pub use table::Requirement;

@@ -21,6 +21,11 @@ impl TestName {
             test: test.to_owned(),
         }
     }
+
+    /// Returns the package that the test belongs to, for example `turnbuckle-server`.
+    pub fn package(&self) -> &str {
+        self.binary.split("::").next().unwrap_or(&self.binary)
+    }
 }
 
 /// Returns the tests that ran and passed.

@@ -6,13 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use turnbuckle_protocol::meta::Meta;
 use turnbuckle_protocol::pending::Patience;
 
 use crate::client::Client;
 use crate::error::CallError;
-use crate::progress::{OnProgress, Progress};
+use crate::progress::{OnProgress, Progress, ProgressStream};
 
 /// A future on the heap.
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -103,15 +102,12 @@ impl<T: Send + 'static> Call<T> {
         self
     }
 
-    /// Hands out progress as a channel beside the call.
+    /// Hands out progress as a stream beside the call.
     ///
-    /// A receiver that is slow misses some of it; it ends with the call.
-    pub fn with_progress(self) -> (mpsc::Receiver<Progress>, Self) {
-        let (sender, receiver) = mpsc::channel(64);
-        let call = self.on_progress(move |progress| {
-            let _ = sender.try_send(progress);
-        });
-        (receiver, call)
+    /// A reader that is slow misses some of it; the stream ends with the call.
+    pub fn with_progress(self) -> (ProgressStream, Self) {
+        let (tell, stream) = ProgressStream::new();
+        (stream, self.on_progress(tell))
     }
 }
 

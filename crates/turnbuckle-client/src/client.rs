@@ -20,6 +20,7 @@ use crate::hub::Hub;
 use crate::lifecycle::{Agreed, Rules};
 use crate::message;
 use crate::server::Server;
+use crate::stdio::Process;
 use crate::transport::Transport;
 
 /// A connection to a server.
@@ -78,6 +79,11 @@ impl Client {
     /// Returns what the server said about itself.
     pub fn server(&self) -> Arc<Server> {
         Arc::clone(&self.inner.agreed.load().server)
+    }
+
+    /// Returns the child process that the server is, if it is one.
+    pub fn process(&self) -> Option<Process> {
+        self.inner.transport.process()
     }
 
     /// Ends the connection in an orderly way. Calls that still wait end with an error.

@@ -7,6 +7,7 @@ use http::StatusCode;
 use turnbuckle_protocol::RpcError;
 
 use crate::answer::HttpFacts;
+use crate::stdio::{Died, SpawnError};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,9 @@ pub enum ConnectError {
     /// The server cannot be reached, or the connection broke before anything was agreed.
     #[error("the server cannot be reached")]
     Unreachable(#[source] TransportError),
+    /// The server's program cannot be started.
+    #[error(transparent)]
+    NotStarted(#[from] SpawnError),
     /// The server answered the first question with an error.
     #[error("the server refused `{method}`")]
     Refused {
@@ -184,6 +188,12 @@ pub enum TransportError {
     /// We closed the connection.
     #[error("the client was closed")]
     ClosedByUs,
+    /// The server was a child process, and is gone.
+    #[error("{0}")]
+    Died(Arc<Died>),
+    /// The server frames its messages as language servers do, which no revision allows.
+    #[error("the server frames its messages with `Content-Length`, as language servers do")]
+    LspFraming,
     /// Reading or writing failed.
     #[error("reading or writing failed")]
     Io(#[source] Arc<std::io::Error>),
@@ -205,6 +215,13 @@ pub enum TransportError {
         /// Why not.
         reason: String,
     },
+}
+
+impl TransportError {
+    /// Says whether the server itself went away, as a process that ends does.
+    pub(crate) fn is_leaving(&self) -> bool {
+        matches!(self, Self::Closed | Self::Died(_) | Self::Io(_))
+    }
 }
 
 impl From<std::io::Error> for TransportError {

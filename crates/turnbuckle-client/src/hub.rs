@@ -10,13 +10,15 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use turnbuckle_protocol::types::LoggingMessageParams;
 
 use crate::change::Change;
 use crate::client::Inner;
+use crate::error::TransportError;
 use crate::incoming::{self, Received};
 use crate::limits::Limits;
+use crate::listen::Subscriptions;
 use crate::oddity::Oddity;
 use crate::progress::Watchers;
 use crate::traffic::{Direction, Traffic};
@@ -32,10 +34,26 @@ const LAG: usize = 256;
 pub(crate) struct Hub {
     pub(crate) limits: Limits,
     pub(crate) watchers: Arc<Watchers>,
-    pub(crate) changes: broadcast::Sender<Change>,
+    pub(crate) signals: broadcast::Sender<Signal>,
+    /// The listen requests that are open, by their ids.
+    pub(crate) subscriptions: Subscriptions,
     listeners: Listeners,
     asked: asked::Asked,
+    /// Bounds how many answers are on their way, and how many refusals.
+    answering: Arc<Semaphore>,
+    refusing: Arc<Semaphore>,
     client: OnceLock<Weak<Inner>>,
+}
+
+/// Something that those who listen for changes need to know.
+#[derive(Clone, Debug)]
+pub(crate) enum Signal {
+    /// Something changed.
+    Change(Change),
+    /// The connection was interrupted, or a new session was begun: changes may have been missed.
+    Gap,
+    /// The connection has ended.
+    End(TransportError),
 }
 
 /// Who wants to know what.
@@ -49,12 +67,15 @@ pub(crate) struct Listeners {
 impl Hub {
     pub(crate) fn new(limits: Limits, listeners: Listeners) -> Arc<Self> {
         Arc::new(Self {
-            limits,
             watchers: Arc::default(),
-            changes: broadcast::Sender::new(LAG),
+            signals: broadcast::Sender::new(LAG),
+            subscriptions: Subscriptions::default(),
             listeners,
             asked: asked::Asked::default(),
+            answering: Arc::new(Semaphore::new(limits.asked)),
+            refusing: Arc::new(Semaphore::new(limits.asked)),
             client: OnceLock::new(),
+            limits,
         })
     }
 
@@ -74,10 +95,23 @@ impl Hub {
             Received::Answer { id, .. } => self.odd(Oddity::AnswerForNobody(id)),
             Received::BadAnswer { error, .. } => self.odd(Oddity::InvalidAnswer(error)),
             Received::Complaint(error) => self.odd(Oddity::Complaint(error)),
-            Received::Malformed(error) => self.odd(Oddity::Noise(error.to_string())),
+            Received::Malformed { id, error } => {
+                self.odd(Oddity::Noise(error.to_string()));
+                self.refuse(id, error);
+            }
             Received::Notification { method, params } => self.told(&method, params.as_str()),
             Received::Request { id, method, params } => self.asked(id, method, params),
         }
+    }
+
+    /// Lets everyone know who listens: changes may have been missed.
+    pub(crate) fn gap(&self) {
+        let _ = self.signals.send(Signal::Gap);
+    }
+
+    /// Lets everyone know who listens: there will be nothing more.
+    pub(crate) fn end(&self, reason: TransportError) {
+        let _ = self.signals.send(Signal::End(reason));
     }
 
     /// Reports what is odd.

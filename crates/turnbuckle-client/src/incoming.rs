@@ -29,8 +29,11 @@ pub(crate) enum Received {
     Notification { method: String, params: RawJson },
     /// Complains about something of ours whose id could not be read.
     Complaint(RpcError),
-    /// Is no message at all.
-    Malformed(RpcError),
+    /// Is no message at all; one that was meant as a request may have an id.
+    Malformed {
+        id: Option<RequestId>,
+        error: RpcError,
+    },
 }
 
 /// Reads what was received and hands out each message; only 2025-03-26 has more than one in an array.
@@ -82,6 +85,9 @@ fn broken(malformed: Malformed) -> Received {
             id: malformed.id,
             error: malformed.error,
         },
-        false => Received::Malformed(malformed.error),
+        false => Received::Malformed {
+            id: malformed.id,
+            error: malformed.error,
+        },
     }
 }

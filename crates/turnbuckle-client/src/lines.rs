@@ -1,6 +1,7 @@
 //! Lines of JSON over a pair of byte streams: what stdio, unix sockets and memory have in common.
 
 mod connection;
+mod reader;
 mod writer;
 
 use std::fmt;
@@ -9,12 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use connection::Connection;
 
+use crate::stdio::{Process, Started};
 use crate::{Client, ConnectError};
 
 /// A pair of byte streams to reach a server by.
 pub struct Lines {
     pub(crate) reader: Box<dyn AsyncRead + Send + Unpin>,
     pub(crate) writer: Box<dyn AsyncWrite + Send + Unpin>,
+    /// The child of ours that the streams belong to.
+    process: Option<Process>,
 }
 
 impl Lines {
@@ -26,6 +30,14 @@ impl Lines {
         Self {
             reader: Box::new(reader),
             writer: Box::new(writer),
+            process: None,
+        }
+    }
+
+    pub(crate) fn of(child: Started) -> Self {
+        Self {
+            process: Some(child.process),
+            ..Self::new(child.output, child.input)
         }
     }
 }

@@ -84,11 +84,21 @@ fn write_meta(
         member(out, keys::PROGRESS_TOKEN)?;
         token.write(out);
     }
-    if let Some(level) = extra.log_level.filter(|_| rules.log_level_per_request) {
+    let added = |key| extra.meta.is_some_and(|meta| meta.get(key).is_some());
+    let per_request = rules.log_level_per_request && !added(keys::LOG_LEVEL);
+    if let Some(level) = extra.log_level.filter(|_| per_request) {
         member(out, keys::LOG_LEVEL)?;
         serde_json::to_writer(&mut *out, level.as_str())?;
     }
-    for (key, value) in extra.meta.into_iter().flat_map(Meta::iter) {
+    let said = |key: &&str| match *key {
+        keys::PROGRESS_TOKEN => extra.progress_token.is_some(),
+        keys::PROTOCOL_VERSION | keys::CLIENT_INFO | keys::CLIENT_CAPABILITIES => {
+            !rules.stamp.is_empty()
+        }
+        _ => false,
+    };
+    let added = extra.meta.into_iter().flat_map(Meta::iter);
+    for (key, value) in added.filter(|(key, _)| !said(key)) {
         member(out, key)?;
         serde_json::to_writer(&mut *out, value)?;
     }

@@ -12,6 +12,8 @@ pub enum Oddity {
     Noise(String),
     /// Messages are framed as language servers do it, with `Content-Length`.
     LspFraming,
+    /// A line begins with a byte order mark, which JSON does not have.
+    ByteOrderMark,
     /// An answer to a request that was never made, or is over.
     AnswerForNobody(RequestId),
     /// An answer that is none: it has both a result and an error, or neither.
@@ -52,6 +54,7 @@ impl std::fmt::Display for Oddity {
             Self::LspFraming => {
                 f.write_str("messages framed with `Content-Length`, as language servers do")
             }
+            Self::ByteOrderMark => f.write_str("a byte order mark before a message"),
             Self::AnswerForNobody(id) => write!(f, "an answer to request {id}, which is not open"),
             Self::InvalidAnswer(error) => write!(f, "an answer that is none: {error}"),
             Self::Complaint(error) => write!(f, "a complaint that names no request: {error}"),

@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
+use futures_core::Stream;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::ProgressParams;
@@ -18,6 +22,38 @@ pub struct Progress {
     pub total: Option<f64>,
     /// What is being done.
     pub message: Option<String>,
+}
+
+/// The progress of one call, as a stream.
+#[derive(Debug)]
+pub struct ProgressStream(mpsc::Receiver<Progress>);
+
+impl ProgressStream {
+    /// How much may wait to be read.
+    const UNREAD: usize = 64;
+
+    /// Returns what to call with progress, and where it comes out.
+    pub(crate) fn new() -> (impl Fn(Progress) + Send + Sync + 'static, Self) {
+        let (sender, receiver) = mpsc::channel(Self::UNREAD);
+        let tell = move |progress| {
+            // What finds no room is missed; the next report says as much.
+            let _ = sender.try_send(progress);
+        };
+        (tell, Self(receiver))
+    }
+
+    /// Returns the next report; `None` once the call is over.
+    pub async fn next(&mut self) -> Option<Progress> {
+        self.0.recv().await
+    }
+}
+
+impl Stream for ProgressStream {
+    type Item = Progress;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx)
+    }
 }
 
 /// Who is told about progress.

@@ -13,6 +13,7 @@ use crate::error::TransportError;
 use crate::hub::Hub;
 use crate::lifecycle::Rules;
 use crate::lines;
+use crate::stdio::{self, Process};
 
 /// A request ready to be sent.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Outgoing {
 pub(crate) enum Transport {
     /// Lines over a pair of byte streams.
     Lines(lines::Connection),
+    /// Lines over the standard streams of a child process.
+    Child(stdio::Running),
 }
 
 impl Transport {
@@ -45,6 +48,7 @@ impl Transport {
     ) -> Result<Answer, TransportError> {
         match self {
             Self::Lines(connection) => connection.request(outgoing, hub).await,
+            Self::Child(running) => running.request(outgoing, hub).await,
         }
     }
 
@@ -60,13 +64,17 @@ impl Transport {
                 let _ = headers;
                 connection.send(message, hub).await
             }
+            Self::Child(running) => {
+                let _ = headers;
+                running.send(message, hub).await
+            }
         }
     }
 
     /// Is told what was agreed upon, and opens whatever else the revision has.
     pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
         match self {
-            Self::Lines(_) => {
+            Self::Lines(_) | Self::Child(_) => {
                 let _ = (rules, hub);
             }
         }
@@ -75,7 +83,15 @@ impl Transport {
     /// Says whether the transport is the kind that tells eras apart by HTTP status.
     pub(crate) fn is_http(&self) -> bool {
         match self {
-            Self::Lines(_) => false,
+            Self::Lines(_) | Self::Child(_) => false,
+        }
+    }
+
+    /// Returns the child process at the other end.
+    pub(crate) fn process(&self) -> Option<Process> {
+        match self {
+            Self::Lines(_) => None,
+            Self::Child(running) => running.process(),
         }
     }
 
@@ -83,6 +99,7 @@ impl Transport {
     pub(crate) async fn close(&self) {
         match self {
             Self::Lines(connection) => connection.close().await,
+            Self::Child(running) => running.close().await,
         }
     }
 }

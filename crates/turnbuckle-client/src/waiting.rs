@@ -19,6 +19,8 @@ pub(crate) struct Waiting(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     open: HashMap<RequestId, oneshot::Sender<Result<Answer, TransportError>>>,
+    /// Somebody got an answer already.
+    answered: bool,
     /// Why nothing can be awaited any more.
     ended: Option<TransportError>,
 }
@@ -62,9 +64,11 @@ impl Waiting {
 
     /// Hands over what came for a request; `false` if nobody waits for it.
     pub(crate) fn settle(&self, id: &RequestId, with: Result<Answer, TransportError>) -> bool {
-        match self.lock().open.remove(id) {
+        let mut state = self.lock();
+        match state.open.remove(id) {
             // Whoever gave up in this moment has said so to the server already.
             Some(sender) => {
+                state.answered = true;
                 let _ = sender.send(with);
                 true
             }
@@ -91,6 +95,11 @@ impl Waiting {
     /// Returns why the connection has ended, if it has.
     pub(crate) fn ended(&self) -> Option<TransportError> {
         self.lock().ended.clone()
+    }
+
+    /// Says whether anybody got an answer.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.lock().answered
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

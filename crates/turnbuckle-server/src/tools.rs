@@ -85,8 +85,9 @@ impl Tool {
     /// If the name is empty or longer than 128 characters, has a character other than letters, digits, `_`, `-` and
     /// `.`, or if the arguments are not described by an object schema: mistakes that the first start shows.
     ///
-    /// With the feature `validation` also if a schema is none, refers to something outside itself, or has a pattern that
-    /// cannot be matched in linear time (one with look-around or back-references).
+    /// With the feature `validation` also if a schema is none, refers to something outside itself, has a pattern that
+    /// cannot be matched in linear time (one with look-around or back-references), or leads back to itself without
+    /// going any deeper.
     pub fn new<M>(name: impl Into<String>, handler: impl ToolHandler<M>) -> Self {
         let input = handler.input_schema();
         let output = handler.output_schema();

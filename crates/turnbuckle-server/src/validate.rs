@@ -1,51 +1,19 @@
 //! JSON Schemas enforced: compiled once, when a tool is built.
 
-mod effort;
-mod explain;
-
-use std::sync::Arc;
-
-use jsonschema::{PatternOptions, error::ValidationErrorKind};
 use serde_json::{Map, Value};
 
 use crate::arguments;
-use effort::Effort;
-use explain::Explanation;
-
-/// At most so many mistakes are named at once.
-const NAMED: usize = 3;
 
 /// Checks values against one schema.
 #[derive(Clone)]
-pub(crate) struct Validator {
-    compiled: Arc<Compiled>,
-}
-
-struct Compiled {
-    schema: jsonschema::Validator,
-    effort: Effort,
-}
+pub(crate) struct Validator(turnbuckle_schema::Validator);
 
 impl Validator {
-    /// Compiles a schema; the error says what is wrong with it. Nothing is ever fetched.
+    /// Compiles a schema; the error says what is wrong with it.
     pub(crate) fn new(schema: &Map<String, Value>) -> Result<Option<Self>, String> {
-        let schema = Value::Object(schema.clone());
-        let effort = Effort::of(&schema);
-        let schema = jsonschema::options()
-            .offline()
-            .should_validate_formats(true)
-            // Patterns meet what a peer sends: this engine takes linear time, whatever it is.
-            .with_pattern_options(PatternOptions::regex())
-            .build(&schema)
-            .map_err(|error| match error.kind() {
-                ValidationErrorKind::Referencing(error) => {
-                    format!("a schema must be complete, for none is ever fetched: {error}")
-                }
-                _ => format!("at `{}`: {}", error.instance_path(), error.masked()),
-            })?;
-        Ok(Some(Self {
-            compiled: Arc::new(Compiled { schema, effort }),
-        }))
+        let validator =
+            turnbuckle_schema::Validator::new(schema).map_err(|error| error.to_string())?;
+        Ok(Some(Self(validator)))
     }
 
     /// Checks the arguments of a call; the error is for the model, in the words of [`arguments::read`].
@@ -57,26 +25,6 @@ impl Validator {
 
     /// Checks a value; the error names the places that are wrong, beginning with `name`.
     pub(crate) fn check_value(&self, name: &str, value: &Value) -> Result<(), String> {
-        if self.compiled.schema.is_valid(value) {
-            return Ok(());
-        }
-        Err(self.explain(name, value))
-    }
-
-    /// Says what is wrong, as far as finding it out stays cheap: that depends on what a peer has sent.
-    #[cold]
-    fn explain(&self, name: &str, value: &Value) -> String {
-        let Compiled { schema, effort } = &*self.compiled;
-        let explanation = Explanation { name, value };
-        if effort.allows_all(value) {
-            explanation.list(schema.iter_errors(value).take(NAMED))
-        } else if effort.allows_first() {
-            explanation.list(schema.validate(value).err())
-        } else {
-            format!("`{name}`: does not fit the schema")
-        }
+        Ok(self.0.check(name, value)?)
     }
 }
-
-#[cfg(test)]
-mod tests;

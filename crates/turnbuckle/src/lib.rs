@@ -51,6 +51,8 @@
 //! - [`middleware`]: layers around every request: limits, timeouts, an audit log, your own. The feature `metrics` adds
 //!   numbers for dashboards. Every request has a `tracing` span in any case.
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
+//! - `client`, a feature: the other side. One `Client` for every server, wherever it is and whichever revision it speaks;
+//!   `memory` joins one to a server in the same program. The feature `tls` adds `https`.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
 //! - [`testing`]: a client in memory, for tests of your server.
@@ -61,9 +63,13 @@
 pub mod expansion;
 #[cfg(doctest)]
 mod guides;
+#[cfg(feature = "client")]
+pub mod memory;
 
 #[cfg(feature = "macros")]
 pub use turnbuckle_macros::{prompt, resource, tool};
+#[cfg(feature = "client")]
+pub use turnbuckle_client as client;
 pub use turnbuckle_protocol::{Principal, types};
 pub use turnbuckle_server::*;
 pub use turnbuckle_store as store;

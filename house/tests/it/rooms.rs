@@ -8,10 +8,11 @@ use turnbuckle_house::graph::{Graph, Package};
 const ROOMS: &[(&str, &[&str])] = &[
     ("turnbuckle-protocol", &[]),
     ("turnbuckle-macros", &[]),
+    ("turnbuckle-schema", &[]),
     ("turnbuckle-auth", &["protocol"]),
     ("turnbuckle-store", &["protocol"]),
-    ("turnbuckle-server", &["protocol", "store"]),
-    ("turnbuckle-client", &["protocol", "auth"]),
+    ("turnbuckle-server", &["protocol", "schema", "store"]),
+    ("turnbuckle-client", &["protocol", "schema", "auth"]),
     ("turnbuckle-context", &["protocol", "store", "server"]),
     ("turnbuckle-check", &["protocol", "client"]),
     ("turnbuckle-gateway", &["protocol", "server", "client"]),

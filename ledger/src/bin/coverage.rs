@@ -1,8 +1,8 @@
 //! Prints which requirements of the specification are proven by a test that passed.
 //!
 //! `coverage CLAIMS JUNIT [--missing | --json]`: the folder that `TURNBUCKLE_CLAIMS` named during the
-//! run, and the report that nextest wrote. Exits 0 with the figures, 1 if a duty of a server is neither proven nor
-//! listed (see `gate`), 2 when the figures could not be made.
+//! run, and the report that nextest wrote. Exits 0 with the figures, 1 if a duty is neither proven nor listed (see
+//! `gate`), 2 when the figures could not be made.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +11,11 @@ use std::{env, fs};
 
 use turnbuckle_ledger::coverage::Coverage;
 use turnbuckle_ledger::gate::{self, Gate};
+use turnbuckle_ledger::side::Side;
 use turnbuckle_ledger::{claim, report, table};
+
+/// The sides whose gate must be open; the faults of others are only printed.
+const GATED: &[Side] = &[Side::Server];
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -58,19 +62,27 @@ fn print_figures(coverage: &Coverage<'_>) -> io::Result<ExitCode> {
             test.test
         )?;
     }
-    let gate = Gate::judge(coverage, gate::exemptions());
-    write!(io::stdout(), "{coverage}{gate}")?;
-    Ok(ExitCode::from(u8::from(!gate.faults().is_empty())))
+    let mut out = io::stdout().lock();
+    write!(out, "{coverage}")?;
+    let out_of_role: Vec<_> = coverage.out_of_role().map(|row| row.id).collect();
+    let count = out_of_role.len();
+    writeln!(out, "out of role, {count}: they bind authorization servers")?;
+    writeln!(out, "  {}", out_of_role.join("\n  "))?;
+    let mut shut = false;
+    for side in Side::ALL {
+        let gate = Gate::judge(coverage, side, gate::exemptions());
+        write!(out, "{gate}")?;
+        shut |= GATED.contains(&side) && !gate.faults().is_empty();
+    }
+    Ok(ExitCode::from(u8::from(shut)))
 }
 
 fn print_missing(coverage: &Coverage<'_>) -> io::Result<ExitCode> {
     let mut out = io::stdout().lock();
-    for row in coverage.missing() {
-        writeln!(
-            out,
-            "{}\t{}\t{}\t{}",
-            row.id, row.level, row.role, row.summary
-        )?;
+    for (row, lacking) in coverage.missing() {
+        let lacking: Vec<_> = lacking.iter().map(ToString::to_string).collect();
+        let lacking = lacking.join(" ");
+        writeln!(out, "{}\t{}\t{lacking}\t{}", row.id, row.level, row.summary)?;
     }
     Ok(ExitCode::SUCCESS)
 }

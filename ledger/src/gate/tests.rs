@@ -21,20 +21,21 @@ fn row(id: &'static str, level: &'static str, role: &'static str) -> Requirement
 fn listed(rows: &[(&str, &str)]) -> Vec<Exemption> {
     let exemption = |(id, reason): &(&str, &str)| Exemption {
         id: (*id).to_owned(),
+        sides: vec![Side::Server],
         reason: (*reason).to_owned(),
     };
     rows.iter().map(exemption).collect()
 }
 
-/// Judges rows of which those named are proven.
+/// Judges a server's duties of which those named are proven.
 fn faults(rows: &[Requirement], proven: &[&str], exemptions: &[Exemption]) -> Vec<String> {
-    let test = TestName::new("a-crate", "a_test");
+    let test = TestName::new("a-server", "a_test");
     let claims: Claims = proven
         .iter()
         .map(|id| ((*id).to_owned(), vec![test.clone()]))
         .collect();
     let coverage = Coverage::of(rows, &claims, &HashSet::from([test]));
-    let gate = Gate::judge(&coverage, exemptions);
+    let gate = Gate::judge(&coverage, Side::Server, exemptions);
     gate.faults().iter().map(ToString::to_string).collect()
 }
 
@@ -122,18 +123,13 @@ fn only_duties_of_a_server_can_be_listed_and_only_once() {
 
 #[test]
 fn it_prints_reasons_once_with_all_that_they_explain() {
-    let rows = [
-        row("a.one", "MUST", "server"),
-        row("a.two", "MUST", "both"),
-        row("b.as", "MUST", "as"),
-    ];
+    let rows = [row("a.one", "MUST", "server"), row("a.two", "MUST", "both")];
     let coverage = Coverage::of(&rows, &Claims::new(), &HashSet::new());
     let exemptions = listed(&[("a.one", "not built"), ("a.two", "not built")]);
 
     assert_eq!(
-        Gate::judge(&coverage, &exemptions).to_string(),
-        "not proven, 2: not built\n  a.one\n  a.two\n\
-         out of role, 1: they bind authorization servers\n  b.as\n\
+        Gate::judge(&coverage, Side::Server, &exemptions).to_string(),
+        "not proven by the server, 2: not built\n  a.one\n  a.two\n\
          duties of a server on the wire: 0 proven, 2 listed with their reason, 0 at fault\n"
     );
 }
@@ -141,27 +137,47 @@ fn it_prints_reasons_once_with_all_that_they_explain() {
 #[test]
 fn remarks_are_skipped_and_a_reason_may_hold_commas() {
     assert_eq!(
-        parse("# a remark\nid,reason\na.one,\"not built, yet\"\n"),
+        parse("# a remark\nid,side,reason\na.one,server,\"not built, yet\"\n"),
         listed(&[("a.one", "not built, yet")])
     );
 }
 
 #[test]
-#[should_panic(expected = "a row is an id and a reason: a.one")]
+#[should_panic(expected = "a row is an id, a side and a reason: a.one")]
 fn a_row_without_a_reason_is_refused() {
-    parse("id,reason\na.one\n");
+    parse("id,side,reason\na.one,server\n");
 }
 
 #[test]
-fn every_row_of_the_list_names_a_duty_of_a_server() {
+fn what_binds_both_sides_is_a_duty_of_each() {
+    let rows = [row("a.one", "MUST", "both"), row("a.two", "MUST", "client")];
+    let test = TestName::new("turnbuckle-server::it", "a_test");
+    let claims = Claims::from([("a.one".to_owned(), vec![test.clone()])]);
+    let coverage = Coverage::of(&rows, &claims, &HashSet::from([test]));
+    let exemptions = parse("id,side,reason\na.two,client,not built\n");
+
+    let server = Gate::judge(&coverage, Side::Server, &exemptions);
+    let client = Gate::judge(&coverage, Side::Client, &exemptions);
+
+    assert_eq!(server.faults(), []);
+    assert_eq!(client.faults(), [Fault::Open(&rows[0])]);
+    assert_eq!(
+        client.to_string().lines().last(),
+        Some("duties of a client on the wire: 0 proven, 1 listed with their reason, 1 at fault")
+    );
+}
+
+#[test]
+fn every_row_of_the_list_names_a_duty_of_its_side() {
     let coverage = Coverage::of(table::all(), &Claims::new(), &HashSet::new());
-    let gate = Gate::judge(&coverage, exemptions());
+    for side in Side::ALL {
+        let gate = Gate::judge(&coverage, side, exemptions());
 
-    let wrong: Vec<_> = gate
-        .faults()
-        .iter()
-        .filter(|fault| !matches!(fault, Fault::Open(_)))
-        .collect();
+        let faults = gate.faults().iter();
+        let wrong: Vec<_> = faults
+            .filter(|fault| !matches!(fault, Fault::Open(_)))
+            .collect();
 
-    assert!(wrong.is_empty(), "{wrong:?}");
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::{Ids, Inner};
-use crate::builder::ClientBuilder;
+use crate::builder::{ClientBuilder, EraChoice};
 use crate::error::ConnectError;
 use crate::hub::Hub;
 use crate::lifecycle::{self, Agreed, Asking};
 use crate::lines;
+use crate::stdio::{Child, Running};
 use crate::target::Target;
 use crate::transport::Transport;
 
@@ -25,6 +26,35 @@ impl Inner {
                 let transport = Transport::Lines(lines::Connection::start(lines, &hub));
                 Self::agree(settings, transport, None, hub).await
             }
+            Target::Unix(unix) => {
+                let lines = unix.open().await;
+                let lines = lines.map_err(|error| ConnectError::Unreachable(error.into()))?;
+                let transport = Transport::Lines(lines::Connection::start(lines, &hub));
+                Self::agree(settings, transport, None, hub).await
+            }
+            Target::Child(child) => Self::connect_child(settings, child, hub).await,
+        }
+    }
+
+    /// Starts a server. Some older ones die of being asked anything before `initialize`; such a one is started again,
+    /// and asked that.
+    async fn connect_child(
+        mut settings: ClientBuilder,
+        child: Child,
+        hub: Arc<Hub>,
+    ) -> Result<Arc<Self>, ConnectError> {
+        let name = Some(child.command_line());
+        let transport = Transport::Child(Running::start(child.clone(), &hub)?);
+        match Self::agree(settings.clone(), transport, name.clone(), Arc::clone(&hub)).await {
+            Err(ConnectError::Unreachable(error))
+                if error.is_leaving() && settings.choice == EraChoice::Auto =>
+            {
+                tracing::debug!(%error, "starting it again for a handshake");
+                settings.choice = EraChoice::Legacy;
+                let transport = Transport::Child(Running::start(child, &hub)?);
+                Self::agree(settings, transport, name, hub).await
+            }
+            outcome => outcome,
         }
     }
 
@@ -80,6 +110,7 @@ impl Inner {
         let rules = Arc::clone(&agreed.rules);
         self.agreed.store(Arc::new(agreed));
         self.transport.agreed(&rules, &self.hub).await;
+        self.hub.gap();
         Ok(())
     }
 }

@@ -40,22 +40,38 @@ impl Hub {
         if !client.rules().server_asks {
             return self.odd(Oddity::UnwelcomeRequest { method });
         }
+        // Kept until the answer is out: who takes no answers is not answered without end.
+        let turn = Arc::clone(&self.answering).try_acquire_owned();
         let mut open = self.asked.lock();
-        if open.len() >= self.limits.asked || open.contains_key(&id) {
+        let Some(turn) = turn.ok().filter(|_| !open.contains_key(&id)) else {
             drop(open);
             self.odd(Oddity::UnwelcomeRequest { method });
             let error = RpcError::internal("too many requests at once, or an id that is in use");
-            tokio::spawn(async move { client.reply(&id, Err(error)).await });
-            return;
-        }
+            return self.refuse(Some(id), error);
+        };
         let hub = Arc::clone(self);
         let named = id.clone();
         let task = tokio::spawn(async move {
             let outcome = answer(&client, &method, params.as_str()).await;
             hub.asked.lock().remove(&named);
             client.reply(&named, outcome).await;
+            drop(turn);
         });
         open.insert(id, task.abort_handle());
+    }
+
+    /// Answers with an error, where there is somebody to be answered.
+    ///
+    /// Noise has no id. It gets no answer: to a server that prints into its own stream, that would be noise too.
+    pub(super) fn refuse(&self, id: Option<RequestId>, error: RpcError) {
+        let client = self.client().filter(|client| client.rules().server_asks);
+        let turn = Arc::clone(&self.refusing).try_acquire_owned();
+        if let (Some(client), Some(id), Ok(turn)) = (client, id, turn) {
+            tokio::spawn(async move {
+                client.reply(&id, Err(error)).await;
+                drop(turn);
+            });
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use turnbuckle_protocol::types::{
     tasks::{GetTaskResult, legacy},
 };
 
-use super::Hub;
+use super::{Hub, Signal};
 use crate::change::Change;
 use crate::oddity::Oddity;
 
@@ -27,11 +27,14 @@ impl Hub {
         const VISITED: &str = method::ELICITATION_COMPLETE.name;
         const TASK: &str = method::TASKS_CHANGED.name;
         const TASK_STATUS: &str = method::TASKS_STATUS.name;
+        const ACKNOWLEDGED: &str = method::SUBSCRIPTIONS_ACKNOWLEDGED.name;
+        self.subscriptions.told(name, params);
         match name {
             PROGRESS => self.with(name, params, |params| self.progress(params)),
             MESSAGE => self.with(name, params, |params| self.log(params)),
             CANCELLED => self.with(name, params, |params: CancelledParams| {
                 if let Some(id) = params.request_id {
+                    self.subscriptions.end(&id);
                     self.asked.abort(&id);
                 }
             }),
@@ -52,6 +55,7 @@ impl Hub {
                 let task = GetTaskResult::new(status.task.into());
                 self.changed(Change::Task(Box::new(task)));
             }),
+            ACKNOWLEDGED => {}
             _ => tracing::debug!(
                 method = name,
                 known = Method::named(name).is_some(),
@@ -63,7 +67,7 @@ impl Hub {
     /// Lets everyone know who listens.
     pub(crate) fn changed(&self, change: Change) {
         // Nobody listening is fine.
-        let _ = self.changes.send(change);
+        let _ = self.signals.send(Signal::Change(change));
     }
 
     fn progress(&self, params: ProgressParams) {

@@ -2,23 +2,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use turnbuckle_protocol::RequestId;
-use turnbuckle_protocol::codec::lines::{Line, Lines as Splitter};
 use turnbuckle_protocol::jsonrpc::write_notification;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::CancelledParams;
 
-use super::Lines;
 use super::writer::Writer;
+use super::{Lines, reader};
 use crate::answer::Answer;
 use crate::error::TransportError;
 use crate::hub::Hub;
-use crate::incoming;
-use crate::oddity::Oddity;
+use crate::stdio::Process;
 use crate::traffic::Direction;
 use crate::transport::Outgoing;
 use crate::waiting::Waiting;
@@ -29,6 +24,8 @@ pub(crate) struct Connection {
     writer: Mutex<Option<Arc<Writer>>>,
     waiting: Arc<Waiting>,
     reading: JoinHandle<()>,
+    /// Who is at the other end, if it is a child of ours.
+    process: Option<Process>,
 }
 
 impl Connection {
@@ -36,16 +33,19 @@ impl Connection {
     pub(crate) fn start(lines: Lines, hub: &Arc<Hub>) -> Self {
         let waiting = Arc::new(Waiting::default());
         let (writer, failure) = Writer::start(lines.writer);
-        let reading = tokio::spawn(read(
-            lines.reader,
-            failure,
-            Arc::clone(hub),
-            Arc::clone(&waiting),
-        ));
+        let (hub, everyone) = (Arc::clone(hub), Arc::clone(&waiting));
+        let process = lines.process.clone();
+        let reading = tokio::spawn(async move {
+            let ended = reader::read(lines.reader, failure, &hub, &everyone).await;
+            let reason = reader::explained(ended, process).await;
+            everyone.end(reason.clone());
+            hub.end(reason);
+        });
         Self {
             writer: Mutex::new(Some(Arc::new(writer))),
             waiting,
             reading,
+            process: lines.process,
         }
     }
 
@@ -89,9 +89,23 @@ impl Connection {
         drop(self.take_writer());
     }
 
-    /// Closes our side; the server is to end its own.
+    /// Closes our side; the server is to end its own. A child of ours is waited for, and made to if need be.
     pub(crate) async fn close(&self) {
         self.end(TransportError::ClosedByUs);
+        if let Some(process) = &self.process {
+            process.end().await;
+        }
+    }
+
+    /// Says whether the server left after it had answered something.
+    pub(crate) fn was_left(&self) -> bool {
+        let left = self.waiting.ended().is_some_and(|ended| ended.is_leaving());
+        left && self.waiting.has_answered()
+    }
+
+    /// Returns the child of ours that is at the other end.
+    pub(crate) fn process(&self) -> Option<&Process> {
+        self.process.as_ref()
     }
 
     fn writer(&self) -> Result<Arc<Writer>, TransportError> {
@@ -111,6 +125,9 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.reading.abort();
+        if let Some(process) = &self.process {
+            process.let_go();
+        }
     }
 }
 
@@ -144,75 +161,4 @@ impl Drop for CancelOnDrop<'_> {
             tokio::spawn(async move { writer.queue(message).await });
         }
     }
-}
-
-/// Reads until the stream ends, and then tells everyone who waits.
-async fn read(
-    mut stream: Box<dyn AsyncRead + Send + Unpin>,
-    failure: oneshot::Receiver<TransportError>,
-    hub: Arc<Hub>,
-    waiting: Arc<Waiting>,
-) {
-    let mut splitter = Splitter::new(hub.limits.message);
-    let mut buffer = vec![0; 64 * 1024];
-    let mut failure = std::pin::pin!(async {
-        match failure.await {
-            Ok(error) => error,
-            // The writer ended in an orderly way: what is still to be read counts.
-            Err(_) => std::future::pending().await,
-        }
-    });
-    let reason = loop {
-        let read = tokio::select! {
-            read = stream.read(&mut buffer) => read,
-            error = &mut failure => break error,
-        };
-        let mut chunk = match read {
-            Ok(0) => break finish(&mut splitter, &hub, &waiting),
-            Ok(length) => &buffer[..length],
-            Err(error) => break error.into(),
-        };
-        if let Err(error) = take_lines(&mut splitter, &mut chunk, &hub, &waiting) {
-            break error;
-        }
-    };
-    waiting.end(reason);
-}
-
-/// Takes what stands after the last line end.
-fn finish(splitter: &mut Splitter, hub: &Arc<Hub>, waiting: &Waiting) -> TransportError {
-    if let Some(Line::Message(line)) = splitter.finish() {
-        take(line, hub, waiting);
-    }
-    TransportError::Closed
-}
-
-fn take_lines(
-    splitter: &mut Splitter,
-    chunk: &mut &[u8],
-    hub: &Arc<Hub>,
-    waiting: &Waiting,
-) -> Result<(), TransportError> {
-    while let Some(line) = splitter.next(chunk) {
-        match line {
-            Line::Message(line) => take(line, hub, waiting),
-            Line::LspHeader => hub.odd(Oddity::LspFraming),
-            // It may have been anyone's answer: better an end than a call that waits for nothing.
-            Line::TooLong => {
-                let limit = hub.limits.message;
-                return Err(TransportError::TooLarge { limit });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Takes one line: answers go to whoever waits, everything else to the hub.
-fn take(line: &[u8], hub: &Arc<Hub>, waiting: &Waiting) {
-    hub.tap(Direction::Received, line);
-    if !matches!(line.trim_ascii_start().first(), Some(b'{' | b'[')) {
-        return hub.odd(Oddity::noise(line));
-    }
-    let bytes = Bytes::copy_from_slice(line);
-    incoming::read(&bytes, |received| waiting.take(received, hub));
 }

@@ -1,4 +1,23 @@
 //! Tests of the client through its public interface.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod calls;
+mod fake_lines;
+#[cfg(unix)]
+mod child_process;
+#[cfg(unix)]
+mod child_roles;
+mod listening;
+mod fake_http;
 mod own_server;
+mod progress;
+mod spec_asked;
+mod spec_cancellation;
+mod spec_envelopes;
+mod spec_lifecycle;
+mod spec_logging;
+mod spec_meta;
+mod spec_pagination;
+mod spec_progress;
+mod spec_versioning;

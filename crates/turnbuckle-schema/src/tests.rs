@@ -8,23 +8,31 @@ use turnbuckle_ledger::req;
 
 use super::*;
 
+mod bombs;
+
 fn validator(schema: Value) -> Validator {
     let Value::Object(schema) = schema else {
         panic!("{schema} is no object")
     };
-    Validator::new(&schema).unwrap().unwrap()
+    Validator::new(&schema).unwrap()
 }
 
 fn refusal(schema: Value) -> String {
     let error = Validator::new(schema.as_object().unwrap()).err();
-    error.expect("the schema is refused")
+    error.expect("the schema is refused").to_string()
+}
+
+fn check(validator: &Validator, arguments: &str) -> Result<(), String> {
+    let value = serde_json::from_str(arguments).unwrap();
+    Ok(validator.check("arguments", &value)?)
 }
 
 /// What is wrong with a value of `arguments.a`.
 fn mistake(schema: Value, a: Value) -> String {
     let validator = validator(json!({ "type": "object", "properties": { "a": schema } }));
-    let error = validator.check(&json!({ "a": a }).to_string()).unwrap_err();
-    let mistake = error.strip_prefix("invalid arguments: `arguments.a`: ");
+    let error = validator.check("arguments", &json!({ "a": a }));
+    let error = String::from(error.unwrap_err());
+    let mistake = error.strip_prefix("`arguments.a`: ");
     mistake.unwrap_or(&error).to_owned()
 }
 
@@ -33,8 +41,8 @@ fn what_fits_is_let_through() {
     let validator =
         validator(json!({ "properties": { "a": { "type": "integer", "minimum": 1 } } }));
 
-    assert_eq!(validator.check(r#"{"a":1}"#), Ok(()));
-    assert_eq!(validator.check("{}"), Ok(()));
+    assert_eq!(check(&validator, r#"{"a":1}"#), Ok(()));
+    assert_eq!(check(&validator, "{}"), Ok(()));
 }
 
 #[test]
@@ -42,13 +50,13 @@ fn a_mistake_is_named_with_its_path() {
     let leg = json!({ "properties": { "days": { "type": "integer", "maximum": 30 } } });
     let trip = json!({ "properties": { "trip": { "properties": { "legs": { "items": leg } } } } });
 
-    let error = validator(trip)
-        .check(r#"{"trip":{"legs":[{"days":1},{"days":"two"},{"days":31}]}}"#)
-        .unwrap_err();
+    let legs = r#"{"trip":{"legs":[{"days":1},{"days":"two"},{"days":31}]}}"#;
+
+    let error = check(&validator(trip), legs).unwrap_err();
 
     assert_eq!(
         error,
-        "invalid arguments: `arguments.trip.legs[1].days`: invalid type: string \"two\", expected integer; \
+        "`arguments.trip.legs[1].days`: invalid type: string \"two\", expected integer; \
          `arguments.trip.legs[2].days`: invalid value: number `31`, expected at most 30"
     );
 }
@@ -57,7 +65,7 @@ fn a_mistake_is_named_with_its_path() {
 fn a_member_whose_name_is_a_number_is_no_index() {
     let schema = json!({ "additionalProperties": { "additionalProperties": { "type": "null" } } });
 
-    let error = validator(schema).check(r#"{"a/b":{"7":0}}"#).unwrap_err();
+    let error = check(&validator(schema), r#"{"a/b":{"7":0}}"#).unwrap_err();
 
     assert!(error.contains("`arguments.a/b.7`:"), "{error}");
 }
@@ -217,17 +225,17 @@ fn other_places_have_their_own_paths() {
     let names = json!({ "patternProperties": { "^x": { "type": "string" } } });
     assert_eq!(
         mistake(names, json!({ "x1": 1 })),
-        "invalid arguments: `arguments.a.x1`: invalid type: number `1`, expected string"
+        "`arguments.a.x1`: invalid type: number `1`, expected string"
     );
     let two = json!({ "prefixItems": [true], "items": false });
     assert_eq!(
         mistake(two, json!([1, 2])),
-        "invalid arguments: `arguments.a[1]`: invalid value: number `2`, expected nothing here"
+        "`arguments.a[1]`: invalid value: number `2`, expected nothing here"
     );
     let nothing = json!({ "properties": { "b": false } });
     assert_eq!(
         mistake(nothing, json!({ "b": [] })),
-        "invalid arguments: `arguments.a.b`: invalid value: array of 0 items, expected nothing here"
+        "`arguments.a.b`: invalid value: array of 0 items, expected nothing here"
     );
 }
 
@@ -241,7 +249,7 @@ fn of_several_alternatives_the_nearest_is_explained() {
 
     assert_eq!(
         mistake(shape.clone(), json!({ "kind": "circle", "radius": -1 })),
-        "invalid arguments: `arguments.a.radius`: invalid value: number `-1`, expected at least 0"
+        "`arguments.a.radius`: invalid value: number `-1`, expected at least 0"
     );
     assert_eq!(
         mistake(shape.clone(), json!({ "kind": "square" })),
@@ -279,7 +287,7 @@ fn of_a_huge_value_the_first_mistake_is_named() {
 
     assert_eq!(
         mistake(numbers, json!(huge)),
-        "invalid arguments: `arguments.a[100000]`: invalid type: string \"x\", expected integer"
+        "`arguments.a[100000]`: invalid type: string \"x\", expected integer"
     );
 }
 
@@ -302,12 +310,12 @@ fn a_deep_value_of_a_schema_that_contains_itself_is_answered() {
         )
     };
 
-    assert_eq!(validator.check(&nested(100, "null")), Ok(()));
+    assert_eq!(check(&validator, &nested(100, "null")), Ok(()));
     assert_eq!(
-        validator.check(&nested(100, "1")),
-        Err("invalid arguments: `arguments`: does not fit the schema".to_owned())
+        check(&validator, &nested(100, "1")),
+        Err("`arguments`: does not fit the schema".to_owned())
     );
-    let shallow = validator.check(&nested(1, "1")).unwrap_err();
+    let shallow = check(&validator, &nested(1, "1")).unwrap_err();
     assert!(shallow.contains("`arguments.a.next`:"), "{shallow}");
 }
 
@@ -318,7 +326,7 @@ fn no_way_of_containing_itself_makes_a_check_slow() {
     for keyword in ["anyOf", "oneOf", "allOf"] {
         for reference in ["$ref", "$dynamicRef"] {
             let way = json!({ "type": "object", "properties": { "next": { reference: "#" } } });
-            let error = validator(json!({ keyword: [way, way, way] })).check(&deep);
+            let error = check(&validator(json!({ keyword: [way, way, way] })), &deep);
             assert!(error.is_err(), "{keyword} {reference}");
         }
     }
@@ -334,7 +342,7 @@ fn a_schema_that_contains_itself_once_per_level_is_explained_at_any_depth() {
         "}".repeat(100)
     );
 
-    let error = validator(schema).check(&deep).unwrap_err();
+    let error = check(&validator(schema), &deep).unwrap_err();
 
     assert!(
         error.ends_with(".next.end`: invalid type: number `1`, expected null"),
@@ -383,7 +391,7 @@ fn without_a_dialect_the_newest_is_spoken() {
 fn references_inside_the_schema_are_followed() {
     let schema = json!({ "properties": { "a": { "$ref": "#/$defs/b" } }, "$defs": { "b": { "minimum": 1 } } });
 
-    assert!(validator(schema).check(r#"{"a":0}"#).is_err());
+    assert!(check(&validator(schema), r#"{"a":0}"#).is_err());
 }
 
 #[test]
@@ -424,7 +432,7 @@ fn an_older_dialect_is_spoken_where_the_schema_names_it() {
         "properties": { "a": { "items": [{ "type": "string" }] } }
     });
 
-    assert!(validator(schema).check(r#"{"a":[1]}"#).is_err());
+    assert!(check(&validator(schema), r#"{"a":[1]}"#).is_err());
 }
 
 #[test]
@@ -432,5 +440,5 @@ fn formats_of_rust_types_are_nobodys_business() {
     let schema =
         json!({ "properties": { "a": { "format": "int64" }, "b": { "format": "colour" } } });
 
-    assert_eq!(validator(schema).check(r#"{"a":1,"b":"x"}"#), Ok(()));
+    assert_eq!(check(&validator(schema), r#"{"a":1,"b":"x"}"#), Ok(()));
 }

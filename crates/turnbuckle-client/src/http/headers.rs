@@ -1,0 +1,182 @@
+//! Headers that the user wants on every request, such as a token: sent, never shown.
+
+use std::fmt;
+
+use ::http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{
+        ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
+        EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+    },
+};
+
+/// Who we are, for servers that refuse those who do not say.
+const OURS: HeaderValue =
+    HeaderValue::from_static(concat!("turnbuckle/", env!("CARGO_PKG_VERSION")));
+
+/// The headers of every request; their values print as `***`.
+#[derive(Clone)]
+pub(crate) struct Headers(HeaderMap);
+
+/// Why a header cannot be sent with every request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadHeader {
+    /// The name is not one of HTTP.
+    #[error("`{name}` is not the name of a header")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The value has a line end or another control character in it.
+    #[error("the value of the header `{name}` holds a character that no header can hold")]
+    Value {
+        /// The name; the value may be a secret.
+        name: String,
+    },
+    /// The protocol itself decides about this header.
+    #[error("the header `{name}` belongs to the protocol and cannot be set")]
+    Reserved {
+        /// The name.
+        name: String,
+    },
+}
+
+impl Headers {
+    pub(crate) fn new() -> Self {
+        Self(HeaderMap::from_iter([(USER_AGENT, OURS)]))
+    }
+
+    /// Adds a header; one of the same name stays, except for our own.
+    pub(crate) fn add(&mut self, name: &str, value: &str) -> Result<(), BadHeader> {
+        let owned = || name.to_owned();
+        let key: HeaderName = name
+            .parse()
+            .map_err(|_| BadHeader::Name { name: owned() })?;
+        if is_reserved(&key) {
+            return Err(BadHeader::Reserved { name: owned() });
+        }
+        let value = HeaderValue::from_str(value);
+        let mut value = value.map_err(|_| BadHeader::Value { name: owned() })?;
+        value.set_sensitive(true);
+        if key == USER_AGENT {
+            self.0.remove(USER_AGENT);
+        }
+        self.0.append(key, value);
+        Ok(())
+    }
+
+    /// Makes the headers of one request: these, and its own, which win.
+    pub(crate) fn with(&self, own: &HeaderMap) -> HeaderMap {
+        let mut all = HeaderMap::with_capacity(self.0.len() + own.len() + 1);
+        for (name, value) in self.0.iter().filter(|(name, _)| !own.contains_key(*name)) {
+            all.append(name.clone(), value.clone());
+        }
+        for (name, value) in own {
+            all.append(name.clone(), value.clone());
+        }
+        all
+    }
+}
+
+/// Says whether a header frames the message or says what we can read.
+fn is_reserved(name: &HeaderName) -> bool {
+    const OTHERS: [&str; 6] = [
+        "mcp-session-id",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+        "last-event-id",
+        "keep-alive",
+    ];
+    let framing = [
+        ACCEPT,
+        ACCEPT_ENCODING,
+        CONNECTION,
+        CONTENT_ENCODING,
+        CONTENT_LENGTH,
+        CONTENT_TYPE,
+        EXPECT,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    framing.contains(name)
+        || OTHERS.contains(&name.as_str())
+        || name.as_str().starts_with("mcp-param-")
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self
+            .0
+            .keys()
+            .map(|name| (name.as_str(), format_args!("***")));
+        f.debug_map()
+            .entries(names.map(|(name, hidden)| (name, hidden.to_string())))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_never_shown() {
+        let mut headers = Headers::new();
+        headers.add("Authorization", "Bearer sesame").unwrap();
+        headers.add("X-Key", "sesame").unwrap();
+
+        let shown = format!(
+            "{headers:?} {headers:#?} {:?}",
+            headers.with(&HeaderMap::new())
+        );
+
+        assert!(shown.contains("x-key"));
+        assert!(!shown.contains("sesame"), "{shown}");
+    }
+
+    #[test]
+    fn what_no_header_can_be_is_refused_without_its_value() {
+        let mut headers = Headers::new();
+
+        let name = headers.add("X Key", "v").unwrap_err();
+        let value = headers.add("X-Key", "sesame\r\nHost: evil").unwrap_err();
+
+        assert!(matches!(name, BadHeader::Name { .. }));
+        assert!(matches!(value, BadHeader::Value { .. }));
+        assert!(!value.to_string().contains("sesame"));
+    }
+
+    #[test]
+    fn the_protocol_keeps_its_own_headers() {
+        for name in [
+            "Content-Length",
+            "ACCEPT",
+            "Mcp-Session-Id",
+            "Mcp-Param-City",
+            "Last-Event-ID",
+        ] {
+            let refused = Headers::new().add(name, "1");
+            assert!(matches!(refused, Err(BadHeader::Reserved { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_request_keeps_what_it_says_itself() {
+        let mut headers = Headers::new();
+        headers.add("x-a", "1").unwrap();
+        headers.add("x-a", "2").unwrap();
+        headers.add("User-Agent", "mine").unwrap();
+        let own = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("a/b"))]);
+
+        let all = headers.with(&own);
+
+        assert_eq!(all.get_all("x-a").iter().count(), 2);
+        assert_eq!(all[USER_AGENT], "mine");
+        assert_eq!(all.get_all(USER_AGENT).iter().count(), 1);
+        assert_eq!(all[ACCEPT], "a/b");
+    }
+}

@@ -1,0 +1,135 @@
+//! What can go wrong between a request and its response.
+
+use std::{error::Error, fmt, time::Duration};
+
+use hyper_util::client::legacy;
+
+use super::dial::TimedOut;
+use crate::http::url::Origin;
+
+/// Why there is no usable response.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// No connection could be made, so nothing was sent.
+    #[error("could not connect to `{origin}`")]
+    Connect {
+        /// Whom we wanted to reach.
+        origin: String,
+        /// What the system said.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Making a connection took too long; nothing was sent.
+    #[error("could not connect to `{origin}` within {limit:?}")]
+    ConnectTimedOut {
+        /// Whom we wanted to reach.
+        origin: String,
+        /// How long we tried.
+        limit: Duration,
+    },
+    /// The connection broke, or what came over it was not HTTP. The request may have taken effect.
+    #[error("the connection to the server broke")]
+    Broken(#[source] Box<dyn Error + Send + Sync>),
+    /// An `https` URL, and this build has no TLS.
+    #[error("an `https` URL needs the feature `tls` of `turnbuckle-client`")]
+    NoTls,
+    /// TLS could not be set up.
+    #[error("TLS could not be set up")]
+    Tls(#[source] Box<dyn Error + Send + Sync>),
+    /// A body, or an event of a stream, beyond the limit.
+    #[error("the server sent more than {limit} bytes at once")]
+    TooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// A body of a kind that the protocol does not have, such as the page of a proxy.
+    #[error("expected JSON or an event stream, got {}: {excerpt}", content_type.as_deref().unwrap_or("a body of no kind"))]
+    ContentType {
+        /// The header, if there was one.
+        content_type: Option<String>,
+        /// How the body begins.
+        excerpt: String,
+    },
+    /// A compressed body, although we asked for none.
+    #[error("the server compressed its answer (`{encoding}`) without being asked to")]
+    Encoded {
+        /// What the header says.
+        encoding: String,
+    },
+    /// A redirect to another origin; it was not followed, and nothing was sent there.
+    #[error("the server wants to send us on to `{origin}`; if that is right, use its URL")]
+    OtherOrigin {
+        /// Where it leads.
+        origin: String,
+    },
+    /// A redirect that cannot be followed.
+    #[error("the server answered {status} and `{location}`, which cannot be followed")]
+    Redirect {
+        /// The status.
+        status: u16,
+        /// What the header says, possibly nothing.
+        location: String,
+    },
+    /// One redirect after another.
+    #[error("the server redirected more than {limit} times")]
+    TooManyRedirects {
+        /// How many were followed.
+        limit: usize,
+    },
+}
+
+impl HttpError {
+    /// Says whether the request was certainly not sent, so that sending it again can do no harm.
+    pub fn is_unsent(&self) -> bool {
+        matches!(
+            self,
+            Self::Connect { .. } | Self::ConnectTimedOut { .. } | Self::NoTls | Self::Tls(_)
+        )
+    }
+
+    /// Tells a connection that was never there from one that broke.
+    pub(super) fn from_sending(problem: legacy::Error, origin: &Origin) -> Self {
+        if !problem.is_connect() {
+            return Self::Broken(Cause(problem).into());
+        }
+        let origin = origin.to_string();
+        match find::<TimedOut>(&problem) {
+            Some(&TimedOut(limit)) => Self::ConnectTimedOut { origin, limit },
+            None => Self::Connect {
+                origin,
+                source: Cause(problem).into(),
+            },
+        }
+    }
+}
+
+/// Finds an error of a certain type among the causes of another.
+fn find<T: Error + 'static>(problem: &legacy::Error) -> Option<&T> {
+    let mut next = problem.source();
+    while let Some(problem) = next {
+        if let Some(found) = problem.downcast_ref() {
+            return Some(found);
+        }
+        next = problem.source();
+    }
+    None
+}
+
+/// The cause of a failure, without the layer of the pool, which says no more than that there is one.
+#[derive(Debug)]
+struct Cause(legacy::Error);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.source() {
+            Some(cause) => fmt::Display::fmt(cause, f),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()?.source()
+    }
+}

@@ -1,0 +1,63 @@
+//! Which redirects are followed: few, and never to a stranger.
+
+use ::http::{Method, StatusCode, header::LOCATION};
+
+use super::{HttpError, Response};
+use crate::http::url::Url;
+
+const LIMIT: usize = 5;
+
+/// The redirects of one request.
+pub(super) struct Redirects {
+    at: Url,
+    followed: usize,
+}
+
+impl Redirects {
+    pub(super) fn new(from: &Url) -> Self {
+        Self {
+            at: from.clone(),
+            followed: 0,
+        }
+    }
+
+    /// Says where to go on.
+    pub(super) fn follow(
+        &mut self,
+        method: &Method,
+        response: &Response,
+    ) -> Result<Url, HttpError> {
+        let location = response.header(LOCATION).unwrap_or_default();
+        let refused = || HttpError::Redirect {
+            status: response.status().as_u16(),
+            location: super::response::clean(location.as_bytes()),
+        };
+        if !keeps_method(method, response.status()) {
+            return Err(refused());
+        }
+        if location.is_empty() {
+            return Err(refused());
+        }
+        let next = self.at.resolve(location).map_err(|_| refused())?;
+        if next.origin() != self.at.origin() {
+            return Err(HttpError::OtherOrigin {
+                origin: next.origin().to_string(),
+            });
+        }
+        if self.followed == LIMIT {
+            return Err(HttpError::TooManyRedirects { limit: LIMIT });
+        }
+        self.followed += 1;
+        self.at = next.clone();
+        Ok(next)
+    }
+}
+
+/// Says whether the redirected request is the same one: other statuses may turn POST into GET.
+fn keeps_method(method: &Method, status: StatusCode) -> bool {
+    match status.as_u16() {
+        307 | 308 => true,
+        301..=303 => *method == Method::GET,
+        _ => false,
+    }
+}

@@ -1,0 +1,182 @@
+//! What came back, read no further than it is allowed to be.
+
+use ::http::{
+    HeaderName, StatusCode,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use turnbuckle_protocol::codec::headers::{MediaType, content_type};
+
+use super::{Events, HttpError, Refusal};
+
+/// How many characters of a body are shown when it is not what it should be.
+const SHOWN: usize = 200;
+
+/// The head of a response, its body yet to be read.
+#[derive(Debug)]
+pub(crate) struct Response {
+    response: ::http::Response<Incoming>,
+    limit: usize,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Read to its end.
+    Json(Bytes),
+    /// Still coming.
+    Events(Events),
+}
+
+impl Response {
+    pub(super) fn new(
+        response: ::http::Response<Incoming>,
+        limit: usize,
+    ) -> Result<Self, HttpError> {
+        let response = Self { response, limit };
+        match response.header(CONTENT_ENCODING) {
+            None | Some("" | "identity") => Ok(response),
+            Some(encoding) => Err(HttpError::Encoded {
+                encoding: clean(encoding.as_bytes()),
+            }),
+        }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// Returns a header if it is text; only the first of several.
+    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
+    /// Returns all headers.
+    pub(crate) fn headers(&self) -> &::http::HeaderMap {
+        self.response.headers()
+    }
+
+    /// Says what the body claims to be.
+    pub(crate) fn media_type(&self) -> MediaType {
+        self.header(CONTENT_TYPE)
+            .map_or(MediaType::Other, content_type)
+    }
+
+    /// Reads a body of JSON to its end, or begins to read events.
+    pub(crate) async fn body(self) -> Result<Body, HttpError> {
+        match self.media_type() {
+            MediaType::Json => self.bytes().await.map(Body::Json),
+            MediaType::EventStream => Ok(Body::Events(self.events())),
+            MediaType::Other => Err(self.unexpected().await),
+        }
+    }
+
+    /// Reads the events of a stream.
+    pub(crate) fn events(self) -> Events {
+        Events::new(self.response.into_body(), self.limit)
+    }
+
+    /// Reads the whole body.
+    pub(crate) async fn bytes(self) -> Result<Bytes, HttpError> {
+        let limit = self.limit;
+        let mut body = self.response.into_body();
+        if body.size_hint().lower() > limit as u64 {
+            return Err(HttpError::TooLarge { limit });
+        }
+        let Some(first) = next_data(&mut body).await? else {
+            return Ok(Bytes::new());
+        };
+        if first.len() > limit {
+            return Err(HttpError::TooLarge { limit });
+        }
+        let Some(second) = next_data(&mut body).await? else {
+            return Ok(first);
+        };
+        let mut whole = BytesMut::from(first);
+        let mut next = Some(second);
+        while let Some(data) = next {
+            if data.len() > limit - whole.len() {
+                return Err(HttpError::TooLarge { limit });
+            }
+            whole.extend_from_slice(&data);
+            next = next_data(&mut body).await?;
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Reads what a response that is no answer says, and lets go of the rest.
+    pub(crate) async fn refusal(self) -> Refusal {
+        Refusal::read(self).await
+    }
+
+    /// Describes a body of the wrong kind.
+    async fn unexpected(self) -> HttpError {
+        let content_type = self.header(CONTENT_TYPE).map(|kind| clean(kind.as_bytes()));
+        HttpError::ContentType {
+            content_type,
+            excerpt: self.excerpt().await,
+        }
+    }
+
+    /// Reads how the body begins.
+    pub(super) async fn excerpt(self) -> String {
+        let mut body = self.response.into_body();
+        let mut beginning = Vec::new();
+        // A character has at most four bytes.
+        while beginning.len() < SHOWN * 4 {
+            let Ok(Some(data)) = next_data(&mut body).await else {
+                break;
+            };
+            let room = SHOWN * 4 - beginning.len();
+            beginning.extend_from_slice(&data[..data.len().min(room)]);
+        }
+        clean(&beginning)
+    }
+}
+
+/// The next data of a body; trailers are nothing to us.
+pub(super) async fn next_data(body: &mut Incoming) -> Result<Option<Bytes>, HttpError> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(problem)) => return Err(HttpError::Broken(problem.into())),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+/// Makes foreign text fit for an error: short, on one line, and without anything that steers a terminal.
+pub(super) fn clean(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut shown = String::new();
+    let visible = text.split(char::is_whitespace).map(|word| {
+        word.chars()
+            .filter(|character| !is_invisible(*character))
+            .collect::<String>()
+    });
+    for word in visible.filter(|word| !word.is_empty()) {
+        if !shown.is_empty() {
+            shown.push(' ');
+        }
+        shown.push_str(&word);
+    }
+    match shown.char_indices().nth(SHOWN) {
+        Some((end, _)) => shown.truncate(end),
+        None => {}
+    }
+    shown
+}
+
+/// Control characters, and those that hide text or turn its direction.
+fn is_invisible(character: char) -> bool {
+    let hidden = matches!(character,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    character.is_control() || hidden
+}

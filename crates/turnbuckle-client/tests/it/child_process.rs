@@ -1,0 +1,287 @@
+//! Child processes: how they start, how they end, and what becomes of what they say.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use tokio::{io::AsyncReadExt, time::timeout};
+use turnbuckle_client::stdio::{Child, Exit, SpawnError, Stderr};
+use turnbuckle_ledger::req;
+
+use crate::child_roles::{LONG, Witness, child};
+
+/// Long enough for nobody to be cut short by a busy machine.
+const AMPLE: Duration = LONG;
+/// Short enough to wait for.
+const SHORT: Duration = Duration::from_millis(50);
+
+#[tokio::test]
+async fn the_end_of_input_is_enough_for_an_orderly_child() {
+    req!("stdio.shutdown.client-close");
+    let witness = Witness::new();
+    let started = child("orderly", &witness).grace(AMPLE).start().unwrap();
+    let life = witness.next().await;
+    assert_eq!(started.process.exit(), None);
+
+    drop(started.input);
+    let exit = started.process.end().await;
+
+    assert_eq!(exit, Exit::Code(0));
+    assert_eq!(started.process.exit(), Some(Exit::Code(0)));
+    life.ends().await;
+}
+
+#[tokio::test]
+async fn a_child_that_ignores_the_end_of_input_is_asked_by_signal() {
+    req!("stdio.shutdown.client-wait-kill");
+    let witness = Witness::new();
+    let second = Duration::from_secs(1);
+    let started = child("deaf", &witness).grace(second).start().unwrap();
+    let life = witness.next().await;
+
+    drop(started.input);
+    let exit = started.process.end().await;
+
+    assert_eq!(exit, Exit::Code(7), "it could tidy up");
+    life.ends().await;
+}
+
+#[tokio::test]
+async fn a_child_that_ignores_everything_is_killed() {
+    req!("stdio.shutdown.client-wait-kill");
+    let witness = Witness::new();
+    let started = child("stubborn", &witness).grace(SHORT).start().unwrap();
+    let life = witness.next().await;
+    let begun = Instant::now();
+
+    drop(started.input);
+    let exit = started.process.end().await;
+
+    assert_eq!(exit, Exit::Signal(9));
+    assert!(begun.elapsed() >= 2 * SHORT, "it had its chances");
+    life.ends().await;
+}
+
+#[tokio::test]
+async fn whom_a_child_started_ends_with_it() {
+    let witness = Witness::new();
+    let started = child("parent", &witness).grace(SHORT).start().unwrap();
+    let lives = [witness.next().await, witness.next().await];
+
+    drop(started.input);
+    started.process.end().await;
+
+    for life in lives {
+        life.ends().await;
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_forks_and_exits_leaves_nobody_behind() {
+    let witness = Witness::new();
+    let started = child("forking", &witness).grace(SHORT).start().unwrap();
+    let life = witness.next().await;
+
+    drop(started.input);
+    let died = started.process.died().await;
+    started.process.end().await;
+
+    assert_eq!(died.exit, Exit::Code(0));
+    life.ends().await;
+}
+
+#[tokio::test]
+async fn output_ends_with_the_child_even_if_others_hold_it() {
+    let witness = Witness::new();
+    let mut started = child("abandoning", &witness).start().unwrap();
+    let life = witness.next().await;
+    drop(started.input);
+
+    let mut said = String::new();
+    timeout(LONG, started.output.read_to_string(&mut said))
+        .await
+        .expect("it ends")
+        .unwrap();
+    let died = started.process.died().await;
+
+    assert!(said.ends_with("written before the end\n"), "{said:?}");
+    assert_eq!(died.last_words, "left alone");
+    assert!(!life.is_over(), "who left the group is not ours to end");
+}
+
+#[tokio::test]
+async fn dropping_the_process_ends_it_in_order() {
+    let witness = Witness::new();
+    let started = child("parent", &witness).grace(SHORT).start().unwrap();
+    let lives = [witness.next().await, witness.next().await];
+
+    drop(started);
+
+    for life in lives {
+        life.ends().await;
+    }
+}
+
+#[test]
+fn a_runtime_that_ends_leaves_nobody_behind() {
+    let first = tokio::runtime::Runtime::new().unwrap();
+    let second = tokio::runtime::Runtime::new().unwrap();
+    let witness = second.block_on(async { Witness::new() });
+    let (started, life) = first.block_on(async {
+        let started = child("stubborn", &witness).grace(AMPLE).start().unwrap();
+        (started, second.spawn(async move { witness.next().await }))
+    });
+    let life = second.block_on(life).unwrap();
+
+    drop(first);
+
+    second.block_on(life.ends());
+    assert_eq!(second.block_on(started.process.died()).exit, Exit::Unknown);
+}
+
+#[test]
+fn dropping_the_process_away_from_a_runtime_kills_it_at_once() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (started, life) = runtime.block_on(async {
+        let witness = Witness::new();
+        let started = child("stubborn", &witness).grace(AMPLE).start().unwrap();
+        (started, witness.next().await)
+    });
+
+    // Nobody drives the runtime now.
+    drop(started);
+
+    runtime.block_on(life.ends());
+}
+
+#[tokio::test]
+async fn a_child_that_fails_says_why() {
+    req!("stdio.stderr.client-handling");
+    let witness = Witness::new();
+    let started = child("failing", &witness).start().unwrap();
+
+    let died = started.process.died().await;
+
+    assert_eq!(died.exit, Exit::Code(3));
+    assert_eq!(
+        died.to_string(),
+        "the server's process exited with code 3, after it said:\nno configuration\nat all"
+    );
+    assert_eq!(started.process.stderr_tail(), "no configuration\nat all\n");
+}
+
+#[tokio::test]
+async fn a_signal_that_killed_the_child_is_told() {
+    let witness = Witness::new();
+    let started = child("crashing", &witness).start().unwrap();
+
+    let died = started.process.died().await;
+
+    assert_eq!(died.exit, Exit::Signal(6));
+}
+
+#[tokio::test]
+async fn a_loud_child_never_waits_and_only_its_end_is_kept() {
+    req!("stdio.stderr.not-error");
+    let witness = Witness::new();
+    let shown = Arc::<Mutex<Vec<String>>>::default();
+    let seen = shown.clone();
+    let started = child("loud", &witness)
+        .on_stderr(move |line| seen.lock().unwrap().push(line[..6].to_owned()))
+        .start()
+        .unwrap();
+
+    let died = timeout(LONG, started.process.died()).await.unwrap();
+
+    assert_eq!(died.exit, Exit::Code(0));
+    let tail = started.process.stderr_tail();
+    assert_eq!(tail.len(), 64 * 1024);
+    assert!(tail.ends_with(&format!("159999 {}\n", "x".repeat(57))));
+    let shown = shown.lock().unwrap();
+    let said = (0..160_000).map(|number| format!("{number:06}"));
+    assert!(shown.iter().cloned().eq(said), "every line was shown");
+}
+
+#[tokio::test]
+async fn discarded_standard_error_is_kept_by_nobody() {
+    let witness = Witness::new();
+    let started = child("failing", &witness)
+        .stderr(Stderr::Discarded)
+        .start()
+        .unwrap();
+
+    let died = started.process.died().await;
+
+    assert_eq!(died.to_string(), "the server's process exited with code 3");
+}
+
+#[tokio::test]
+async fn arguments_environment_and_folder_reach_the_child_as_they_are() {
+    let mut started = Child::new("/bin/sh")
+        .args([
+            "-c",
+            "printf '%s|' \"$0\" \"$1\" \"$A\" \"$B\" \"${HOME-none}\" \"$PWD\"",
+        ])
+        .args(["a b", "$(echo no)"])
+        .env("LOST", "1")
+        .env_clear()
+        .envs([("A", "1"), ("B", "x=y")])
+        .current_dir("/")
+        .start()
+        .unwrap();
+
+    let mut said = String::new();
+    started.output.read_to_string(&mut said).await.unwrap();
+
+    assert_eq!(said, "a b|$(echo no)|1|x=y|none|/|");
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_named() {
+    let missing = Child::new("no-such-program-at-all").start().unwrap_err();
+    let no_folder = Child::new("sh")
+        .current_dir("/no/such")
+        .start()
+        .unwrap_err();
+    let folder = Child::new("/tmp/").start().unwrap_err();
+    let broken = Child::new("sh").arg("a\0b").start().unwrap_err();
+
+    assert!(
+        matches!(&missing, SpawnError::NotFound { program } if program == "no-such-program-at-all")
+    );
+    assert!(missing.to_string().contains("`no-such-program-at-all`"));
+    assert!(matches!(no_folder, SpawnError::NoFolder { .. }));
+    assert!(matches!(folder, SpawnError::Refused { .. }));
+    assert!(matches!(broken, SpawnError::Refused { .. }));
+}
+
+#[tokio::test]
+async fn a_script_whose_interpreter_is_missing_is_told_apart() {
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::temp_dir().join(format!("turnbuckle-{}.script", std::process::id()));
+    std::fs::write(&path, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+
+    let error = Child::new(&path).start().unwrap_err();
+
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(error, SpawnError::NoInterpreter { .. }), "{error}");
+}
+
+#[test]
+fn arguments_and_variables_are_not_shown() {
+    let child = Child::new("server")
+        .arg("--token=s3cret")
+        .env("TOKEN", "s3cret");
+
+    let shown = format!("{child:?}");
+
+    assert!(
+        shown.contains("server") && !shown.contains("s3cret"),
+        "{shown}"
+    );
+}

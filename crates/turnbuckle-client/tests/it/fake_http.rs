@@ -1,0 +1,432 @@
+//! An HTTP server that does what a test says, well or badly, and remembers what it was asked.
+//!
+//! Speaks HTTP itself instead of using a library, so that it can also send what no library would.
+
+#![allow(
+    dead_code,
+    reason = "the unit tests use one part of it, the others another"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use tokio::{
+    io::{
+        AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
+        DuplexStream, ReadHalf, WriteHalf,
+    },
+    net::TcpListener,
+    sync::{Notify, mpsc, watch},
+};
+
+/// A server, and all it has seen. It ends with the test's runtime.
+#[derive(Clone)]
+pub(crate) struct FakeHttp {
+    base: String,
+    dial: mpsc::UnboundedSender<DuplexStream>,
+    shared: Arc<Shared>,
+}
+
+/// A request as it came in.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) method: String,
+    /// Path and query.
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// When it was complete, by the clock of the runtime.
+    pub(crate) at: tokio::time::Instant,
+}
+
+struct Shared {
+    answer: Box<dyn Fn(&Seen) -> Reply + Send + Sync>,
+    seen: Mutex<Vec<Seen>>,
+    arrived: Notify,
+    connections: AtomicUsize,
+}
+
+impl FakeHttp {
+    /// Answers connections within this process: for tests on paused time.
+    pub(crate) fn in_memory(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        let (dial, mut dialed) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared::new(answer));
+        let serving = Arc::clone(&shared);
+        tokio::spawn(async move {
+            while let Some(stream) = dialed.recv().await {
+                tokio::spawn(Arc::clone(&serving).serve(stream));
+            }
+        });
+        Self {
+            base: "http://fake.test".to_owned(),
+            dial,
+            shared,
+        }
+    }
+
+    /// Listens on a port of this machine: for tests with more than one process.
+    pub(crate) async fn on_loopback(
+        answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let fake = Self {
+            base,
+            ..Self::in_memory(answer)
+        };
+        let serving = Arc::clone(&fake.shared);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(Arc::clone(&serving).serve(stream));
+            }
+        });
+        fake
+    }
+
+    /// Gives prepared replies in their order, and 500 when there are none left.
+    pub(crate) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let replies = Mutex::new(VecDeque::from_iter(replies));
+        Self::in_memory(move |_| {
+            let next = replies.lock().unwrap().pop_front();
+            next.unwrap_or_else(|| Reply::status(500))
+        })
+    }
+
+    /// The URL of a path that begins with a slash.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// What to connect with, in memory.
+    pub(crate) fn dial(
+        &self,
+    ) -> impl Fn() -> Pin<Box<dyn Future<Output = io::Result<DuplexStream>> + Send>>
+    + Clone
+    + Send
+    + Sync
+    + 'static {
+        let dial = self.dial.clone();
+        move || {
+            let (ours, theirs) = tokio::io::duplex(64 * 1024);
+            let dialed = dial.send(theirs).map(|()| ours);
+            let dialed = dialed.map_err(|_| io::ErrorKind::ConnectionRefused.into());
+            Box::pin(std::future::ready(dialed))
+        }
+    }
+
+    /// Everything it was asked so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// Waits for the request of this number, counted from zero.
+    pub(crate) async fn nth(&self, number: usize) -> Seen {
+        self.wait(|seen| seen.get(number).cloned()).await
+    }
+
+    /// Waits for the first request that a test is looking for.
+    pub(crate) async fn first(&self, wanted: impl Fn(&Seen) -> bool) -> Seen {
+        self.wait(|seen| seen.iter().find(|seen| wanted(seen)).cloned())
+            .await
+    }
+
+    async fn wait<T>(&self, find: impl Fn(&[Seen]) -> Option<T>) -> T {
+        loop {
+            let arrived = self.shared.arrived.notified();
+            tokio::pin!(arrived);
+            arrived.as_mut().enable();
+            if let Some(found) = find(&self.shared.seen.lock().unwrap()) {
+                return found;
+            }
+            arrived.await;
+        }
+    }
+
+    /// How many connections were made.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Seen {
+    /// A header as text; empty if it is missing.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The body as JSON; null if it is none.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The method of the message in the body; empty if there is none.
+    pub(crate) fn rpc(&self) -> String {
+        self.json()["method"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+}
+
+/// What to send back.
+pub(crate) struct Reply {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Body,
+}
+
+enum Body {
+    Whole(Vec<u8>),
+    Events(Box<dyn FnOnce(Events) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>),
+    Raw(Vec<u8>),
+}
+
+impl Reply {
+    /// A status without a body.
+    pub(crate) fn status(status: u16) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            body: Body::Whole(Vec::new()),
+        }
+    }
+
+    /// A body of JSON.
+    pub(crate) fn json(value: &Value) -> Self {
+        Self::text("application/json", value.to_string())
+    }
+
+    /// The result of the request that was seen.
+    pub(crate) fn result(seen: &Seen, result: Value) -> Self {
+        Self::json(
+            &serde_json::json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": result }),
+        )
+    }
+
+    /// A body of any kind.
+    pub(crate) fn text(content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        let reply = Self {
+            body: Body::Whole(body.into()),
+            ..Self::status(200)
+        };
+        reply.header("content-type", content_type)
+    }
+
+    /// A stream whose events are sent by a script. When the script ends, so does the stream.
+    pub(crate) fn events<F>(script: impl FnOnce(Events) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let reply = Self {
+            body: Body::Events(Box::new(|events| Box::pin(script(events)))),
+            ..Self::status(200)
+        };
+        reply.header("content-type", "text/event-stream")
+    }
+
+    /// No reply at all, for as long as the client waits.
+    pub(crate) fn silence() -> Self {
+        Self {
+            status: 0,
+            ..Self::events(|events| async move { events.closed().await })
+        }
+    }
+
+    /// These bytes, head and all, and then the end of the connection.
+    pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            body: Body::Raw(bytes.into()),
+            ..Self::status(0)
+        }
+    }
+
+    pub(crate) fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Forgets the kind of body, to lie about it.
+    pub(crate) fn without_type(mut self) -> Self {
+        self.headers.retain(|(name, _)| name != "content-type");
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn head(&self, framing: &str) -> Vec<u8> {
+        let mut head = format!("HTTP/1.1 {} Status\r\n{framing}\r\n", self.status);
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        head.into_bytes()
+    }
+}
+
+/// A stream to a client.
+#[derive(Clone)]
+pub(crate) struct Events {
+    out: mpsc::UnboundedSender<Vec<u8>>,
+    gone: watch::Receiver<bool>,
+    cut: Arc<AtomicBool>,
+}
+
+impl Events {
+    /// Sends a message as an event without an id.
+    pub(crate) fn message(&self, message: &Value) {
+        self.text(&format!("data: {message}\n\n"));
+    }
+
+    /// Sends text of the stream as it is: fields, comments, half an event.
+    pub(crate) fn text(&self, text: &str) {
+        let mut chunk = format!("{:x}\r\n", text.len()).into_bytes();
+        chunk.extend_from_slice(text.as_bytes());
+        chunk.extend_from_slice(b"\r\n");
+        // A client that has gone misses it.
+        let _ = self.out.send(chunk);
+    }
+
+    /// Waits until the client has closed the connection.
+    pub(crate) async fn closed(mut self) {
+        let _ = self.gone.wait_for(|gone| *gone).await;
+    }
+
+    /// Breaks the connection off in the middle of the body.
+    pub(crate) fn cut(self) {
+        self.cut.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Shared {
+    fn new(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        Self {
+            answer: Box::new(answer),
+            seen: Mutex::default(),
+            arrived: Notify::new(),
+            connections: AtomicUsize::new(0),
+        }
+    }
+
+    async fn serve<S: AsyncRead + AsyncWrite + Send + 'static>(self: Arc<Self>, stream: S) {
+        self.connections.fetch_add(1, Ordering::SeqCst);
+        let (reader, mut writer) = tokio::io::split(stream);
+        let mut reader = BufReader::new(reader);
+        while let Some(seen) = read_request(&mut reader).await {
+            let reply = (self.answer)(&seen);
+            self.seen.lock().unwrap().push(seen);
+            self.arrived.notify_waiters();
+            if !send(reply, &mut reader, &mut writer).await {
+                break;
+            }
+        }
+        let _ = writer.shutdown().await;
+    }
+}
+
+async fn read_request<S: AsyncRead>(reader: &mut BufReader<ReadHalf<S>>) -> Option<Seen> {
+    let mut first = String::new();
+    reader.read_line(&mut first).await.ok()?;
+    let mut words = first.split_ascii_whitespace();
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut headers = HeaderMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).await.ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
+        let name: HeaderName = name.parse().unwrap();
+        headers.append(name, HeaderValue::from_str(value.trim()).unwrap());
+    }
+    let length = headers.get("content-length");
+    let length = length.map_or(0, |length| length.to_str().unwrap().parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).await.ok()?;
+    Some(Seen {
+        method,
+        path,
+        headers,
+        body: body.into(),
+        at: tokio::time::Instant::now(),
+    })
+}
+
+/// Sends a reply; `false` if the connection must end.
+async fn send<S: AsyncRead + AsyncWrite>(
+    reply: Reply,
+    reader: &mut BufReader<ReadHalf<S>>,
+    writer: &mut WriteHalf<S>,
+) -> bool {
+    match &reply.body {
+        Body::Raw(bytes) => {
+            let _ = writer.write_all(bytes).await;
+            false
+        }
+        Body::Whole(body) => {
+            let mut bytes = reply.head(&format!("Content-Length: {}", body.len()));
+            bytes.extend_from_slice(body);
+            writer.write_all(&bytes).await.is_ok()
+        }
+        Body::Events(_) => {
+            if reply.status != 0 {
+                let head = reply.head("Transfer-Encoding: chunked");
+                let _ = writer.write_all(&head).await;
+            }
+            let Body::Events(script) = reply.body else {
+                unreachable!("the kind of body is known");
+            };
+            stream(script, reader, writer).await
+        }
+    }
+}
+
+/// Runs a script and watches whether the client is still there.
+async fn stream<S: AsyncRead + AsyncWrite>(
+    script: impl FnOnce(Events) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    reader: &mut BufReader<ReadHalf<S>>,
+    writer: &mut WriteHalf<S>,
+) -> bool {
+    let (out, mut chunks) = mpsc::unbounded_channel();
+    let (left, gone) = watch::channel(false);
+    let cut = Arc::new(AtomicBool::new(false));
+    let mut script = script(Events {
+        out,
+        gone,
+        cut: Arc::clone(&cut),
+    });
+    let mut running = true;
+    while running {
+        tokio::select! {
+            biased;
+            Some(chunk) = chunks.recv() => {
+                let _ = writer.write_all(&chunk).await;
+            }
+            () = &mut script => running = false,
+            // A client that waits for a response sends nothing: what can be read is its end.
+            _ = reader.fill_buf(), if !*left.borrow() => {
+                let _ = left.send(true);
+            }
+        }
+    }
+    while let Ok(chunk) = chunks.try_recv() {
+        let _ = writer.write_all(&chunk).await;
+    }
+    let whole = !cut.load(Ordering::SeqCst) && !*left.borrow();
+    whole && writer.write_all(b"0\r\n\r\n").await.is_ok()
+}

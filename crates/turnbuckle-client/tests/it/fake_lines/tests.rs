@@ -1,0 +1,57 @@
+//! The tool works as it says; the clients here are bytes written by hand.
+
+use super::*;
+
+async fn told(reader: &mut BufReader<ReadHalf<DuplexStream>>) -> Value {
+    let mut line = String::new();
+    reader.read_line(&mut line).await.unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_answers_by_script_and_remembers() {
+    let server = FakeServer::modern();
+    server.answer_in_turn("tools/list", [json!({ "tools": [] })]);
+    let (reader, mut writer) = server.ends();
+    let mut reader = BufReader::new(reader);
+
+    for (id, method) in [(1, "tools/list"), (2, "tools/list"), (3, "no/such")] {
+        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method }).to_string() + "\n";
+        writer.write_all(line.as_bytes()).await.unwrap();
+    }
+
+    assert_eq!(told(&mut reader).await["result"]["resultType"], "complete");
+    assert_eq!(told(&mut reader).await["error"]["code"], -32603);
+    assert_eq!(told(&mut reader).await["error"]["code"], -32601);
+    assert_eq!(server.next("tools/list").await["id"], 1);
+    assert_eq!(server.next("tools/list").await["id"], 2);
+    assert_eq!(server.methods(), ["tools/list", "tools/list", "no/such"]);
+    server.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_asks_holds_and_leaves() {
+    let server = FakeServer::legacy("2025-11-25");
+    server.hold("tools/call");
+    let (reader, mut writer) = server.ends();
+    let mut reader = BufReader::new(reader);
+    writer
+        .write_all(b"{\"id\":7,\"method\":\"tools/call\"}\n")
+        .await
+        .unwrap();
+
+    let call = server.next("tools/call").await;
+    server.reply(&call, json!({ "content": [] })).await;
+    let id = server.request("ping", json!({})).await;
+
+    assert_eq!(told(&mut reader).await["id"], 7);
+    assert_eq!(told(&mut reader).await["id"], id);
+    let pong = json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string() + "\n";
+    writer.write_all(pong.as_bytes()).await.unwrap();
+    assert_eq!(server.next_answer(id).await["result"], json!({}));
+    server.close().await;
+    let mut rest = String::new();
+    assert_eq!(reader.read_line(&mut rest).await.unwrap(), 0);
+    drop((reader, writer));
+    server.left().await;
+}

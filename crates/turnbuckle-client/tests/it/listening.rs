@@ -1,0 +1,109 @@
+//! Listening for changes, in both eras as one stream.
+
+use serde_json::json;
+use turnbuckle_client::{CallError, Change, Heard, Listening};
+use turnbuckle_protocol::types::SubscriptionFilter;
+use turnbuckle_server::{Context, Resource, Server, Tool, ToolError};
+
+use crate::own_server::both_eras;
+
+async fn nothing(_: serde_json::Value, _: Context) -> Result<String, ToolError> {
+    Ok(String::new())
+}
+
+fn tool(name: &str) -> Tool {
+    Tool::raw(name, json!({ "type": "object" }), nothing)
+}
+
+fn server() -> Server {
+    Server::new("changing", "1.0")
+        .tool(tool("first"))
+        .resource(Resource::text("note:a", "a", "text"))
+        .resource(Resource::text("note:b", "b", "text"))
+}
+
+fn everything() -> SubscriptionFilter {
+    SubscriptionFilter::new()
+        .tools_list_changed(true)
+        .resource_subscriptions(vec!["note:a".to_owned()])
+}
+
+async fn next(listening: &mut Listening) -> Heard {
+    let heard = listening.next().await.expect("there is more to hear");
+    heard.expect("nothing went wrong")
+}
+
+#[tokio::test]
+async fn changes_are_heard_in_both_eras() {
+    let server = server();
+    for client in both_eras(|| server.clone()).await {
+        let mut listening = client.listen(everything()).await.unwrap();
+        let Heard::Listening(filter) = next(&mut listening).await else {
+            panic!("at first it is said what can be heard");
+        };
+        assert_eq!(filter, everything());
+
+        server.add_tool(tool("second"));
+        assert!(matches!(
+            next(&mut listening).await,
+            Heard::Change(Change::Tools)
+        ));
+        // Nobody asked about the other one.
+        server.resource_updated("note:b");
+        server.resource_updated("note:a");
+        let Heard::Change(Change::Resource { uri }) = next(&mut listening).await else {
+            panic!("the resource changed");
+        };
+        assert_eq!(uri, "note:a");
+        server.remove_tool("second");
+        assert!(matches!(
+            next(&mut listening).await,
+            Heard::Change(Change::Tools)
+        ));
+    }
+}
+
+#[tokio::test]
+async fn who_stops_listening_is_told_nothing_more() {
+    let server = server();
+    for client in both_eras(|| server.clone()).await {
+        let listening = client.listen(everything()).await.unwrap();
+        drop(listening);
+        // The subscription is over when another one begins without the old one in its way.
+        let mut listening = client.listen(everything()).await.unwrap();
+        next(&mut listening).await;
+
+        server.resource_updated("note:a");
+        server.add_tool(tool("third"));
+
+        assert!(matches!(
+            next(&mut listening).await,
+            Heard::Change(Change::Resource { .. })
+        ));
+        assert!(matches!(
+            next(&mut listening).await,
+            Heard::Change(Change::Tools)
+        ));
+        server.remove_tool("third");
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_the_client_ends_the_stream() {
+    for client in both_eras(server).await {
+        let mut listening = client.listen(everything()).await.unwrap();
+        next(&mut listening).await;
+
+        client.close().await;
+
+        let last = listening.next().await;
+        assert!(
+            matches!(
+                last,
+                None | Some(Ok(Heard::Ended)) | Some(Err(CallError::Disconnected { .. }))
+            ),
+            "{last:?}"
+        );
+        assert!(listening.next().await.is_none());
+    }
+}

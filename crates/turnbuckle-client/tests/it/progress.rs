@@ -1,0 +1,113 @@
+//! Progress, and the patience that depends on it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use turnbuckle_client::{CallError, Patience};
+use turnbuckle_server::{Context, Server, Tool, ToolError};
+
+use crate::own_server::both_eras;
+
+/// Works for ten seconds, and says every second how far it is, if it is asked to.
+async fn work(args: serde_json::Value, cx: Context) -> Result<String, ToolError> {
+    for second in 1..=10 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if args["tells"] == true {
+            cx.progress(second, 10).await;
+        }
+    }
+    Ok("done".to_owned())
+}
+
+fn server() -> Server {
+    let tool = Tool::raw("work", json!({ "type": "object" }), work);
+    Server::new("worker", "1.0").tool(tool)
+}
+
+fn patience(silence: u64, total: u64) -> Patience {
+    Patience {
+        silence: Duration::from_secs(silence),
+        total: Duration::from_secs(total),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_told_in_order() {
+    for client in both_eras(server).await {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let tell = Arc::clone(&seen);
+
+        let call = client
+            .call_tool("work", json!({ "tells": true }))
+            .on_progress(move |progress| tell.lock().unwrap().push(progress));
+        call.await.expect("it is done in the end");
+
+        let seen = seen.lock().unwrap();
+        let values: Vec<_> = seen.iter().map(|progress| progress.progress).collect();
+        assert_eq!(values, (1..=10).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(seen[0].total, Some(10.0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_comes_as_a_stream_too() {
+    for client in both_eras(server).await {
+        let call = client.call_tool("work", json!({ "tells": true }));
+        let (mut progress, call) = call.with_progress();
+        let call = tokio::spawn(call.into_future());
+
+        let mut count = 0;
+        while progress.next().await.is_some() {
+            count += 1;
+        }
+
+        assert_eq!(count, 10);
+        call.await.unwrap().expect("it is done in the end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_a_call() {
+    for client in both_eras(server).await {
+        let call = client
+            .call_tool("work", json!({}))
+            .patience(patience(3, 60));
+
+        let error = call.await.unwrap_err();
+
+        let three = Duration::from_secs(3);
+        assert!(
+            matches!(error, CallError::TimedOut { limit, .. } if limit == three),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_starts_silence_anew() {
+    for client in both_eras(server).await {
+        let call = client
+            .call_tool("work", json!({ "tells": true }))
+            .patience(patience(3, 60));
+
+        call.await.expect("it never was silent for long");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_progress_helps_beyond_the_total() {
+    for client in both_eras(server).await {
+        let call = client
+            .call_tool("work", json!({ "tells": true }))
+            .patience(patience(3, 5));
+
+        let error = call.await.unwrap_err();
+
+        let five = Duration::from_secs(5);
+        assert!(
+            matches!(error, CallError::TimedOut { limit, .. } if limit == five),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! What a client answers to requests of older servers, and what it never answers.
+
+use serde_json::{Value, json};
+use turnbuckle_ledger::req;
+
+use crate::fake_lines::{FakeServer, LEGACY, MODERN};
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_is_answered_at_once_with_an_empty_result() {
+    req!("ping.respond", "base.response.same-id");
+    for revision in LEGACY {
+        let server = FakeServer::legacy(revision);
+        let _client = server.connect().await;
+        for id in [
+            json!(7),
+            json!("seven"),
+            json!(-1),
+            json!(9_007_199_254_740_993_i64),
+        ] {
+            let asked = tokio::time::Instant::now();
+            server
+                .send(json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }))
+                .await;
+
+            let pong = server.next_answer(id.clone()).await;
+
+            assert_eq!(pong, json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
+            assert_eq!(asked.elapsed().as_millis(), 0, "without any wait");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_given_back_as_it_was_written() {
+    req!("base.response.same-id");
+    let server = FakeServer::legacy("2025-11-25");
+    let _client = server.connect().await;
+
+    for id in ["1e2", "1.0", "\"1\"", "18446744073709551616", "\"\\u00e9\""] {
+        server
+            .send_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#))
+            .await;
+        server
+            .take("an answer", |message| message.get("result").is_some())
+            .await;
+        let text = String::from_utf8(server.received_bytes()).unwrap();
+        let last = text.lines().last().unwrap();
+        let given: Value = serde_json::from_str(last).unwrap();
+        let same = serde_json::from_str::<Value>(id).unwrap();
+        assert!(last.contains(id) || given["id"] == same, "{id}: {last}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_that_nobody_offers_is_not_found() {
+    req!("base.error.method-not-found", "base.error.id-echo");
+    for revision in LEGACY {
+        let server = FakeServer::legacy(revision);
+        let _client = server.connect().await;
+
+        for method in [
+            "no/such",
+            "tools/list",
+            "initialize",
+            "server/discover",
+            "Ping",
+            "",
+        ] {
+            let refused = server.ask(method, json!({})).await;
+
+            assert_eq!(refused["error"]["code"], -32601, "{method}: {refused}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_none_is_refused_by_its_id() {
+    req!("base.error.invalid-request", "base.error.id-echo");
+    let server = FakeServer::legacy("2025-11-25");
+    let _client = server.connect().await;
+
+    for line in [
+        r#"{"jsonrpc":"2.0","id":5,"method":7}"#,
+        r#"{"jsonrpc":"1.0","id":5,"method":"ping"}"#,
+        r#"{"id":5,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"ping","params":[1]}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"ping"}"#,
+    ] {
+        server.send_line(line).await;
+
+        let refused = server.next_answer(5).await;
+
+        assert_eq!(refused["error"]["code"], -32600, "{line}: {refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_is_told_is_ever_answered() {
+    req!("base.notification.no-reply");
+    for revision in ["2025-11-25", MODERN] {
+        let server = FakeServer::speaking(revision);
+        let _client = server.connect().await;
+
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":1}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"loud"}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99,"progress":1}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":[]}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/no/such"}"#,
+            r#"{"jsonrpc":"2.0","method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","method":7}"#,
+            r#"{"jsonrpc":"2.0","id":99,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":99,"error":{"code":-32600,"message":"what?"}}"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}"#,
+            r#"{"jsonrpc":"2.0","id":99,"result":{},"error":{"code":1,"message":"both"}}"#,
+        ] {
+            server.send_line(line).await;
+        }
+
+        server.expect_silence().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn arrays_are_taken_where_the_revision_has_them() {
+    req!("base.batch.receive");
+    let server = FakeServer::legacy("2025-03-26");
+    server.hold("tools/list");
+    let client = server.connect().await;
+    let listing = tokio::spawn(async move { client.tools().all().await });
+    let asked = server.next("tools/list").await;
+
+    server
+        .send(json!([
+            { "jsonrpc": "2.0", "method": "notifications/tools/list_changed" },
+            { "jsonrpc": "2.0", "id": "a", "method": "ping" },
+            { "jsonrpc": "2.0", "id": asked["id"], "result": { "tools": [] } },
+            { "jsonrpc": "2.0", "id": "b", "method": "ping" },
+        ]))
+        .await;
+
+    assert_eq!(listing.await.unwrap().unwrap(), []);
+    // One array for all answers, or an answer each.
+    let answers = || {
+        let received = server.received().into_iter();
+        let all = received.flat_map(|message| match message {
+            Value::Array(messages) => messages,
+            message => vec![message],
+        });
+        let of = |id: &str| {
+            let id = id.to_owned();
+            move |message: &Value| message["id"] == id && message["result"] == json!({})
+        };
+        let all: Vec<_> = all.collect();
+        all.iter().any(of("a")) && all.iter().any(of("b"))
+    };
+    while !answers() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_without_end_and_never_reads_is_not_waited_for() {
+    let server = FakeServer::legacy("2025-11-25");
+    let _client = server.connect().await;
+    server.deafen();
+
+    for id in 0..5_000 {
+        server
+            .send(json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }))
+            .await;
+        server
+            .send(json!({ "jsonrpc": "2.0", "id": -id, "method": id }))
+            .await;
+    }
+
+    let tasks = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    assert!(tasks < 200, "{tasks}");
+}

@@ -1,0 +1,101 @@
+//! What a caller adds to `_meta`.
+
+use serde_json::{Map, Value, json};
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::meta::Meta;
+
+use crate::fake_lines::{EVERY, FakeServer, MODERN};
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+async fn sent(revision: &str, meta: Meta) -> (Value, String) {
+    let server = FakeServer::speaking(revision);
+    server.answer("tools/call", json!({ "content": [] }));
+    let client = server.connect().await;
+    client.call_tool("t", json!({})).meta(meta).await.unwrap();
+    let mut call = server.next("tools/call").await;
+    let text = String::from_utf8(server.received_bytes()).unwrap();
+    let line = text.lines().last().unwrap().to_owned();
+    (call["params"]["_meta"].take(), line)
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_of_ones_own_travel_beside_those_of_the_protocol() {
+    req!(
+        "meta.key.prefix-format",
+        "meta.key.label-format",
+        "meta.key.name-format"
+    );
+    for revision in EVERY {
+        let mut meta = Meta::new();
+        meta.insert("example.com/colour", "red").unwrap();
+        for bad in [
+            "example.com/",
+            "-a.com/b",
+            "a..b/c",
+            "a-/b",
+            "/b",
+            "a b",
+            "example.com/b_",
+            "a/b/c",
+        ] {
+            assert!(
+                meta.insert(bad, 1).is_err() || bad == "example.com/",
+                "{bad}"
+            );
+        }
+
+        let (meta, _) = sent(revision, meta).await;
+
+        assert_eq!(meta["example.com/colour"], "red", "{revision}: {meta}");
+        let modern = meta
+            .get("io.modelcontextprotocol/protocolVersion")
+            .is_some();
+        assert_eq!(modern, revision == MODERN, "{meta}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_the_protocol_cannot_be_taken() {
+    req!("meta.key.reserved-prefix");
+    for key in [
+        "io.modelcontextprotocol/protocolVersion",
+        "com.mcp/x",
+        "dev.mcp.tools/x",
+        "modelcontextprotocol.io/x",
+    ] {
+        let inserted = Meta::new().insert(key, 1);
+        let taken = Meta::try_from(Map::from_iter([(key.to_owned(), json!(1))]));
+
+        let free = key.starts_with("modelcontextprotocol.io") || key.starts_with("dev.mcp.");
+        assert_eq!(inserted.is_ok(), free && inserted.is_ok(), "{key}");
+        assert_eq!(taken.is_ok(), inserted.is_ok(), "{key}");
+    }
+}
+
+/// However a caller made it, a member of `_meta` is there once.
+#[tokio::test(start_paused = true)]
+async fn what_the_client_says_itself_is_said_once() {
+    for revision in EVERY {
+        let mut meta = Meta::new();
+        meta.set_progress_token(&"mine".into());
+        meta.set_log_level(turnbuckle_protocol::types::LogLevel::Error);
+
+        let (_, line) = sent(revision, meta).await;
+
+        assert_eq!(line.matches("\"progressToken\"").count(), 1, "{line}");
+        assert!(line.matches("logLevel").count() <= 1, "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn trace_context_travels_by_its_bare_keys() {
+    req!("meta.trace.format");
+    let mut meta = Meta::new();
+    meta.set_trace_context(PARENT, Some("rojo=1"));
+
+    let (meta, _) = sent(MODERN, meta).await;
+
+    assert_eq!(meta["traceparent"], PARENT);
+    assert_eq!(meta["tracestate"], "rojo=1");
+}

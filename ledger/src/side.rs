@@ -1,0 +1,71 @@
+//! The two sides of the wire: whom a requirement binds, and whose half a test proves.
+
+use std::fmt;
+
+use crate::report::TestName;
+use crate::table::Requirement;
+
+/// One end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Who answers.
+    Server,
+    /// Who asks.
+    Client,
+}
+
+impl Side {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Server, Self::Client];
+
+    /// Returns whether a requirement binds this side.
+    pub fn is_bound_by(self, row: &Requirement) -> bool {
+        match row.role {
+            "both" => true,
+            "server" => self == Self::Server,
+            "client" => self == Self::Client,
+            _ => false,
+        }
+    }
+
+    /// Returns whether what a test proves is proven for this side.
+    ///
+    /// A test stands for the side whose package it belongs to. Both sides are made of the protocol's package, so its
+    /// tests stand for both.
+    pub fn is_tested_by(self, test: &TestName) -> bool {
+        match test.package() {
+            "turnbuckle-protocol" => true,
+            "turnbuckle-client" | "turnbuckle-cli" => self == Self::Client,
+            _ => self == Self::Server,
+        }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_stands_for_the_side_of_its_package() {
+        let sides = |binary| {
+            let test = TestName::new(binary, "a_test");
+            Side::ALL.map(|side| side.is_tested_by(&test))
+        };
+
+        assert_eq!(sides("turnbuckle-server::it"), [true, false]);
+        assert_eq!(sides("turnbuckle-conformance::it"), [true, false]);
+        assert_eq!(sides("turnbuckle-client"), [false, true]);
+        assert_eq!(sides("turnbuckle-client::it"), [false, true]);
+        assert_eq!(sides("turnbuckle-cli::bin/turnbuckle"), [false, true]);
+        assert_eq!(sides("turnbuckle-protocol::it"), [true, true]);
+    }
+}
