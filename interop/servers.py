@@ -16,12 +16,12 @@ BOTH = ("stdio",)
 
 CHECKS = """
     version server_info tools resources templates prompts text structured missing_argument tool_error unknown_tool
-    progress logging read_text read_template missing_resource prompt completion cancellation timeout together ping
+    progress logging read_text read_template missing_resource prompt completion cancellation timeout subscription together ping
     nothing_odd
 """.split()
 TOOLS_ONLY = dict.fromkeys(
     """resources templates prompts progress logging read_text read_template missing_resource prompt completion
-    cancellation timeout together""".split(),
+    cancellation timeout subscription together""".split(),
     "this server has only tools, and quick ones")
 NO_TOOL_ERROR = {"tool_error": "tried with servers whose tools can fail"}
 NO_LOGGING = {"logging": "this package leaves it to the server to declare logging"}
@@ -152,7 +152,7 @@ ROWS = [
     Server("typescript 2.4.0 legacy only", "workbench", "auto", "2025-11-25", BOTH, typescript("legacy"), NO_TOOL_ERROR),
     Server("python 2.3.0", "workbench", "auto", "2026-07-28", BOTH, Workbench(MCP_2, "server.py"), NO_TOOL_ERROR),
     Server("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, Workbench(MCP_2, "server.py"),
-           NO_TOOL_ERROR),
+           NO_TOOL_ERROR | NO_LOGGING | {"subscription": "this package has no subscriptions before 2026-07-28"}),
     Server("rmcp 3.8.0", "workbench", "auto", "2026-07-28", BOTH, RMCP, NO_TOOL_ERROR),
     Server("rmcp 3.8.0", "workbench", "legacy", "2025-11-25", BOTH, RMCP, NO_TOOL_ERROR),
 ]

@@ -10,8 +10,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::sleep;
-use turnbuckle_client::{CallError, Client, Era};
+use tokio::time::{sleep, timeout};
+use turnbuckle_client::{CallError, Change, Client, Era, Heard, Listening};
 use turnbuckle_protocol::types::{CallToolResult, CompleteParams, CompletionReference, LogLevel};
 
 use crate::answers::Answers;
@@ -168,6 +168,22 @@ impl Checks {
         }
         Err(format!("nothing like {part:?} in {heard:?}").into())
     }
+}
+
+/// Waits until a resource is said to have changed.
+async fn update(changes: &mut Listening, uri: &str) -> Outcome {
+    let heard = async {
+        while let Some(heard) = changes.next().await {
+            match heard? {
+                Heard::Change(Change::Resource { uri: changed }) => return equal(&*changed, uri),
+                Heard::Listening(_) | Heard::Change(_) => {}
+                other => return Err(format!("heard {other:?}").into()),
+            }
+        }
+        Err("nothing more is heard".into())
+    };
+    let heard = timeout(Duration::from_secs(5), heard).await;
+    heard.unwrap_or_else(|_| Err("nothing was heard within 5 s".into()))
 }
 
 /// All text of a result.

@@ -1,10 +1,8 @@
 //! Reaches a server.
 
 use std::error::Error;
-use std::process::Stdio;
 
-use tokio::process::Command;
-use turnbuckle_client::lines::Lines;
+use turnbuckle_client::stdio::{Child, Stderr};
 use turnbuckle_client::{Client, ClientBuilder, EraChoice};
 use turnbuckle_protocol::types::LogLevel;
 
@@ -20,14 +18,8 @@ pub(crate) async fn connect(
     let builder = builder(era, answers);
     match transport {
         "stdio" => {
-            let mut child = Command::new(&target[0])
-                .args(&target[1..])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()?;
-            let (reader, writer) = (child.stdout.take(), child.stdin.take());
-            let lines = Lines::new(reader.expect("it is piped"), writer.expect("it is piped"));
-            Ok(builder.connect(lines).await?)
+            let child = Child::new(&target[0]).args(&target[1..]);
+            Ok(builder.connect(child.stderr(Stderr::Inherited)).await?)
         }
         _ => Err("there is no such transport".into()),
     }

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
+use turnbuckle_protocol::types::SubscriptionFilter;
 
-use super::{Checks, Known, Outcome, equal, holds, unknown};
+use super::{Checks, Known, Outcome, equal, holds, unknown, update};
 
 pub(super) const KNOWN: Known = Known {
     name: "mcp-servers/everything",
@@ -37,6 +38,7 @@ pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
                 .await?,
             vec!["Sales".to_owned(), "Support".to_owned()],
         ),
+        "subscription" => subscription(checks).await,
         "logging" => logging(checks).await,
         _ => unknown(check),
     }
@@ -93,6 +95,16 @@ async fn prompt(checks: &Checks) -> Outcome {
         &messages,
         "Please promote Eve to the head of the Sales team.",
     )
+}
+
+async fn subscription(checks: &Checks) -> Outcome {
+    let uri = "demo://resource/dynamic/text/2";
+    let filter = SubscriptionFilter::new().resource_subscriptions([uri.to_owned()]);
+    let mut changes = checks.client.listen(filter).await?;
+    checks.said("toggle-subscriber-updates", json!({})).await?;
+    update(&mut changes, uri).await?;
+    checks.said("toggle-subscriber-updates", json!({})).await?;
+    Ok(())
 }
 
 async fn logging(checks: &Checks) -> Outcome {

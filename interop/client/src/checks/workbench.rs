@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use turnbuckle_client::CallError;
+use turnbuckle_protocol::types::SubscriptionFilter;
 
-use super::{Checks, Known, Outcome, equal, holds, unknown};
+use super::{Checks, Known, Outcome, equal, holds, unknown, update};
 
 pub(super) const KNOWN: Known = Known {
     name: "workbench",
@@ -49,6 +50,7 @@ pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
         "completion" => completion(checks).await,
         "cancellation" => cancellation(checks).await,
         "timeout" => timed_out(checks).await,
+        "subscription" => subscription(checks).await,
         "together" => together(checks).await,
         _ => unknown(check),
     }
@@ -138,6 +140,13 @@ async fn timed_out(checks: &Checks) -> Outcome {
         Err(CallError::TimedOut { .. }) => one_more(checks, before).await,
         other => Err(format!("expected to be given up, got {other:?}").into()),
     }
+}
+
+async fn subscription(checks: &Checks) -> Outcome {
+    let filter = SubscriptionFilter::new().resource_subscriptions([GREETING.to_owned()]);
+    let mut changes = checks.client.listen(filter).await?;
+    checks.said("touch", json!({})).await?;
+    update(&mut changes, GREETING).await
 }
 
 /// A slow call does not delay others on the same connection.
