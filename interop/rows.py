@@ -77,7 +77,7 @@ def how_it_ended(log):
 
 
 def print_matrix(heading, rows, reasons=()):
-    width = max(len(row.name) for row in rows) + 2
+    width = max(len(heading), *(len(row.name) for row in rows)) + 2
     print(f"\n{heading:{width}}{'revision':12}{'stdio':>8}{'http':>8}{'sse':>8}   not tried")
     for row in rows:
         cells = []
