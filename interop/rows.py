@@ -53,9 +53,11 @@ class Row:
 
 
 def lines_of(command, errors):
+    folder = errors.with_suffix(".folder")
+    folder.mkdir(exist_ok=True)
     with open(errors, "wb") as stderr:
         driver = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=stderr, start_new_session=True)
+                                  stderr=stderr, start_new_session=True, cwd=folder)
     try:
         output, _ = driver.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:

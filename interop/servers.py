@@ -16,12 +16,12 @@ BOTH = ("stdio",)
 
 CHECKS = """
     version server_info tools resources templates prompts text structured missing_argument tool_error unknown_tool
-    progress logging read_text read_template missing_resource prompt completion cancellation timeout subscription together ping
-    nothing_odd
+    progress logging read_text read_template missing_resource prompt completion elicitation declined url_elicitation
+    sampling roots cancellation timeout subscription together ping nothing_odd
 """.split()
 TOOLS_ONLY = dict.fromkeys(
     """resources templates prompts progress logging read_text read_template missing_resource prompt completion
-    cancellation timeout subscription together""".split(),
+    elicitation declined url_elicitation sampling roots cancellation timeout subscription together""".split(),
     "this server has only tools, and quick ones")
 NO_TOOL_ERROR = {"tool_error": "tried with servers whose tools can fail"}
 NO_LOGGING = {"logging": "this package leaves it to the server to declare logging"}
@@ -140,7 +140,8 @@ ROWS = [
     Server("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(),
            NO_TOOL_ERROR | EARLY | dict.fromkeys(["missing_resource", "cancellation", "timeout", "together"],
                                                 "tried with our own tools on the same package")),
-    Server("server-filesystem 2026.8.31", "filesystem", "auto", "2025-11-25", ("stdio",), Filesystem(), TOOLS_ONLY),
+    Server("server-filesystem 2026.8.31", "filesystem", "auto", "2025-11-25", ("stdio",), Filesystem(),
+           {check: why for check, why in TOOLS_ONLY.items() if check != "roots"}),
     Server("server-memory 2026.8.31", "memory", "auto", "2025-11-25", ("stdio",), Memory(), TOOLS_ONLY | NO_TOOL_ERROR),
     Server("mcp-server-time 2026.10.19", "time", "auto", "2026-07-28", ("stdio",), Time(),
            TOOLS_ONLY | {"structured": "this server answers in text"}),

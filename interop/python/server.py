@@ -86,6 +86,19 @@ async def ask(who: Annotated[ElicitationResult[Who], Resolve(who_is_there)]) -> 
     return say(f"Good day, {who.data.name}." if who.data.formal else f"Hi, {who.data.name}.")
 
 
+@server.tool()
+async def visit(ctx: Context) -> types.CallToolResult | types.InputRequiredResult:
+    message, url = "Log in.", "https://example.com/login"
+    if ctx.protocol_version < "2026-07-28":
+        answer = await ctx.elicit_url(message, url, "1")
+    elif ctx.input_responses:
+        answer = ctx.input_responses["page"]
+    else:
+        params = types.ElicitRequestURLParams(mode="url", message=message, url=url)
+        return types.InputRequiredResult(input_requests={"page": types.ElicitRequest(params=params)})
+    return say(f"The answer was {answer.action}.")
+
+
 async def the_model() -> Sample:
     message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="Sum up."))
     return Sample([message], max_tokens=10)

@@ -85,6 +85,12 @@ function withQuestions(server) {
         if (content === undefined) return say(`The answer was ${answer.action}.`);
         return say(content.formal ? `Good day, ${content.name}.` : `Hi, ${content.name}.`);
     });
+    server.registerTool('visit', {}, ({ mcpReq }) => {
+        const answer = inputResponse(mcpReq.inputResponses, 'page');
+        if (answer.kind !== 'missing') return say(`The answer was ${answer.action}.`);
+        const page = inputRequired.elicitUrl({ message: 'Log in.', url: 'https://example.com/login' });
+        return inputRequired({ inputRequests: { page } });
+    });
     server.registerTool('summarize', {}, ({ mcpReq }) => {
         const answer = inputResponse(mcpReq.inputResponses, 'model');
         if (answer.kind === 'sampling') return say(answer.result.content.text);

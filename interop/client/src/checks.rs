@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-use turnbuckle_client::{CallError, Change, Client, Era, Heard, Listening};
+use turnbuckle_client::{CallError, Change, Client, Era, Heard, Listening, Roots};
 use turnbuckle_protocol::types::{CallToolResult, CompleteParams, CompletionReference, LogLevel};
 
 use crate::answers::Answers;
@@ -69,6 +69,7 @@ pub(crate) struct Checks {
     pub(crate) kind: Kind,
     pub(crate) revision: String,
     pub(crate) answers: Answers,
+    pub(crate) roots: Roots,
 }
 
 impl Checks {
@@ -133,6 +134,14 @@ impl Checks {
             return Err(format!("`{tool}` failed: {}", text(&result)).into());
         }
         Ok(text(&result))
+    }
+
+    /// Calls a tool that asks a question to which the answer is no.
+    async fn said_when_declined(&self, tool: &str) -> Result<String, Box<dyn Error>> {
+        self.answers.decline(true);
+        let said = self.said(tool, json!({})).await;
+        self.answers.decline(false);
+        said
     }
 
     /// Asks how an argument of a prompt could go on.

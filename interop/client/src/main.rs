@@ -15,6 +15,7 @@ use std::{env, error::Error, process};
 
 use serde_json::json;
 use tokio::time::timeout;
+use turnbuckle_client::Roots;
 
 use crate::answers::Answers;
 use crate::checks::{Checks, Kind, Outcome};
@@ -30,8 +31,9 @@ async fn main() {
     let [kind, era, revision, wanted, transport, target @ ..] = &arguments[..] else {
         panic!("SERVER ERA REVISION CHECK,… TRANSPORT TARGET…");
     };
-    let answers = Answers::default();
-    let client = match timeout(PATIENCE, connect::connect(era, transport, target, &answers)).await {
+    let (answers, roots) = (Answers::default(), roots());
+    let client = connect::connect(era, transport, target, &answers, &roots);
+    let client = match timeout(PATIENCE, client).await {
         Ok(Ok(client)) => client,
         Ok(Err(error)) => return report("connect", &Err(error)),
         Err(_) => return report("connect", &Err("no end".into())),
@@ -42,6 +44,7 @@ async fn main() {
         kind: Kind::named(kind),
         revision: revision.clone(),
         answers,
+        roots,
     };
     for check in wanted.split(',') {
         let outcome = timeout(PATIENCE, checks.run(check)).await;
@@ -51,6 +54,12 @@ async fn main() {
     let closed = closed.map_err(|_| format!("no end within {CLOSING:?}").into());
     report("close", &closed);
     process::exit(0);
+}
+
+/// The folder that we are in.
+fn roots() -> Roots {
+    let folder = env::current_dir().expect("we are somewhere");
+    Roots::new([format!("file://{}", folder.display())]).expect("its path is plain")
 }
 
 fn report(check: &str, outcome: &Outcome) {

@@ -184,6 +184,7 @@ impl ServerHandler for Workbench {
             tool("touch", json!({})),
             tool("log", json!({})),
             tool("ask", json!({})),
+            tool("visit", json!({})),
             tool("summarize", json!({})),
             tool("places", json!({})),
         ] })))
@@ -209,7 +210,7 @@ impl ServerHandler for Workbench {
             "given_up" => self.given_up.load(Ordering::Relaxed).to_string(),
             "touch" => self.touch(&context).await?,
             "log" => self.log(&context).await?,
-            "ask" | "summarize" | "places" => {
+            "ask" | "visit" | "summarize" | "places" => {
                 let (method, params) = asked_by(&request.name);
                 match self.question(method, params, &request, &context).await? {
                     Answered::Yet(answer) => told(&request.name, &answer),
@@ -365,6 +366,10 @@ fn asked_by(tool: &str) -> (&'static str, Value) {
             "elicitation/create",
             json!({ "mode": "form", "message": "Who is there?", "requestedSchema": schema }),
         ),
+        "visit" => (
+            "elicitation/create",
+            json!({ "mode": "url", "message": "Log in.", "url": "https://example.com/login", "elicitationId": "1" }),
+        ),
         "summarize" => (
             "sampling/createMessage",
             json!({ "messages": [{ "role": "user", "content": text }], "maxTokens": 10 }),
@@ -390,7 +395,7 @@ fn told(tool: &str, answer: &Value) -> String {
                 format!("Good day, {name}.")
             }
         }
-        "ask" => format!("The answer was {}.", word(&answer["action"])),
+        "ask" | "visit" => format!("The answer was {}.", word(&answer["action"])),
         "summarize" => word(&answer["content"]["text"]),
         _ => word(&answer["roots"][0]["uri"]),
     }

@@ -38,6 +38,19 @@ pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
                 .await?,
             vec!["Sales".to_owned(), "Support".to_owned()],
         ),
+        "elicitation" => elicitation(checks).await,
+        "declined" => holds(
+            &checks
+                .said_when_declined("trigger-elicitation-request")
+                .await?,
+            "User declined",
+        ),
+        "url_elicitation" => url_elicitation(checks).await,
+        "sampling" => sampling(checks).await,
+        "roots" => holds(
+            &checks.said("get-roots-list", json!({})).await?,
+            &checks.roots.list()[0].uri,
+        ),
         "subscription" => subscription(checks).await,
         "logging" => logging(checks).await,
         _ => unknown(check),
@@ -95,6 +108,35 @@ async fn prompt(checks: &Checks) -> Outcome {
         &messages,
         "Please promote Eve to the head of the Sales team.",
     )
+}
+
+/// Thirteen kinds of fields, of which all but one are left to their default.
+async fn elicitation(checks: &Checks) -> Outcome {
+    let said = checks
+        .said("trigger-elicitation-request", json!({}))
+        .await?;
+    for part in [
+        "- Name: Ada",
+        "- Favorite Integer: 42",
+        "\"titledSingleSelectEnum\": \"hero-1\"",
+    ] {
+        holds(&said, part)?;
+    }
+    Ok(())
+}
+
+async fn url_elicitation(checks: &Checks) -> Outcome {
+    let url = "https://example.com/login";
+    let said = checks.said("trigger-url-elicitation", json!({ "url": url }));
+    holds(&said.await?, "User completed the URL elicitation flow")?;
+    equal(&*checks.answers.take_question(), url)
+}
+
+async fn sampling(checks: &Checks) -> Outcome {
+    let arguments = json!({ "prompt": "Sum up." });
+    let said = checks.said("trigger-sampling-request", arguments).await?;
+    holds(&said, "all is well")?;
+    holds(&checks.answers.take_question(), "Sum up.")
 }
 
 async fn subscription(checks: &Checks) -> Outcome {

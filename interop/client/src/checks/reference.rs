@@ -1,6 +1,9 @@
 //! Reference servers that have only tools.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tokio::time::sleep;
 
 use super::{Checks, Known, Outcome, equal, holds, refused, unknown};
 
@@ -44,6 +47,7 @@ pub(super) async fn filesystem(checks: &Checks, check: &str) -> Outcome {
                 Some(json!({ "content": "kept\n" })),
             )
         }
+        "roots" => roots(checks).await,
         "tool_error" => {
             let outcome = checks.call("read_text_file", json!({ "path": "/etc/hostname" }));
             refused(outcome.await)
@@ -57,6 +61,22 @@ async fn note(checks: &Checks) -> Result<String, Box<dyn std::error::Error>> {
     let allowed = checks.said("list_allowed_directories", json!({})).await?;
     let folder = allowed.lines().nth(1).ok_or("no folder is allowed")?;
     Ok(format!("{folder}/note.txt"))
+}
+
+/// This server works in the roots that it is shown, and looks again when they change.
+async fn roots(checks: &Checks) -> Outcome {
+    let folder = std::env::current_dir()?.join("more");
+    std::fs::create_dir_all(&folder)?;
+    checks.roots.add(format!("file://{}", folder.display()))?;
+    let mut allowed = String::new();
+    for _ in 0..60 {
+        allowed = checks.said("list_allowed_directories", json!({})).await?;
+        if allowed.contains("/more") {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    Err(format!("the new root is not among {allowed:?}").into())
 }
 
 pub(super) async fn memory(checks: &Checks, check: &str) -> Outcome {

@@ -48,6 +48,17 @@ pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
         "missing_resource" => missing_resource(checks).await,
         "prompt" => prompt(checks).await,
         "completion" => completion(checks).await,
+        "elicitation" => elicitation(checks).await,
+        "declined" => equal(
+            checks.said_when_declined("ask").await?,
+            "The answer was decline.".to_owned(),
+        ),
+        "url_elicitation" => url_elicitation(checks).await,
+        "sampling" => sampling(checks).await,
+        "roots" => equal(
+            checks.said("places", json!({})).await?,
+            checks.roots.list()[0].uri.clone(),
+        ),
         "cancellation" => cancellation(checks).await,
         "timeout" => timed_out(checks).await,
         "subscription" => subscription(checks).await,
@@ -122,6 +133,28 @@ async fn prompt(checks: &Checks) -> Outcome {
 async fn completion(checks: &Checks) -> Outcome {
     let tones = checks.completions("greet", "tone", "wa").await?;
     equal(tones, vec!["warm".to_owned(), "wary".to_owned()])
+}
+
+/// The field that is left empty gets its default.
+async fn elicitation(checks: &Checks) -> Outcome {
+    let said = checks.said("ask", json!({})).await?;
+    equal(&*said, "Good day, Ada.")?;
+    equal(&*checks.answers.take_question(), "Who is there?")
+}
+
+async fn url_elicitation(checks: &Checks) -> Outcome {
+    let said = checks.said("visit", json!({})).await?;
+    equal(&*said, "The answer was accept.")?;
+    equal(
+        &*checks.answers.take_question(),
+        "https://example.com/login",
+    )
+}
+
+async fn sampling(checks: &Checks) -> Outcome {
+    let said = checks.said("summarize", json!({})).await?;
+    equal(&*said, "all is well")?;
+    holds(&checks.answers.take_question(), "Sum up.")
 }
 
 /// A call that is dropped is given up by the server too.
