@@ -14,7 +14,6 @@ use crate::arguments::Era;
 use crate::context::Context;
 use crate::failure::{Failure, Result, warning};
 use crate::output::style;
-use crate::questions::Questions;
 use crate::secret::Secret;
 use crate::servers::{self, Entry, Remote, Server, Start};
 use crate::target::Target;
@@ -49,8 +48,25 @@ pub(crate) fn patiently<T: Send + 'static>(call: Call<T>, context: &Context) -> 
     }
 }
 
+/// Does something with a server until it is over or the user has had enough, which is an end like any other.
+pub(crate) async fn until_stopped(
+    target: &Target,
+    context: &Context,
+    work: impl AsyncFnOnce(&Client) -> Result,
+) -> Result {
+    let stoppable = async |client: &Client| {
+        tokio::select! {
+            done = work(client) => done,
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        }
+    };
+    with(target, context, stoppable).await
+}
+
 async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
+        // Whoever takes Ctrl-C for something else does so first.
+        biased;
         done = work => done,
         _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
     }
@@ -69,9 +85,6 @@ async fn connect(target: &Target, context: &Context) -> Result<Client> {
 fn builder(target: &Target, context: &Context) -> ClientBuilder {
     let options = &context.options;
     let log = context.voice.clone();
-    let can_ask = context.environment.terminal.asks;
-    let forms = Questions::new(target.label(), can_ask, context.voice.clone());
-    let visits = forms.clone();
     let mut builder = Client::builder("turnbuckle", env!("CARGO_PKG_VERSION"))
         .era(match options.era {
             Era::Auto => EraChoice::Auto,
@@ -82,9 +95,7 @@ fn builder(target: &Target, context: &Context) -> ClientBuilder {
             true => LogLevel::Debug,
             false => LogLevel::Info,
         })
-        .on_log(move |message| log.log(&message))
-        .on_form(move |form| forms.clone().form(form))
-        .on_visit(move |visit| visits.clone().visit(visit));
+        .on_log(move |message| log.log(&message));
     if let Some(timeout) = options.timeout {
         let mut patience = Patience::default();
         patience.silence = timeout;
@@ -107,9 +118,9 @@ fn place(target: &Target, context: &Context) -> Result<client::Target> {
         Target::Url(url) => Ok(http(url, headers, false, context).into()),
         Target::Unix(path) => Ok(Unix::new(context.environment.cwd.join(path)).into()),
         Target::Command(words) => {
-            let (program, arguments) = words.split_first().ok_or_else(|| {
-                Failure::not_asked("there is no command behind `--`")
-            })?;
+            let (program, arguments) = words
+                .split_first()
+                .ok_or_else(|| Failure::not_asked("there is no command behind `--`"))?;
             Ok(listened(Child::new(program).args(arguments), context).into())
         }
         Target::Named(name) => configured(name, context),
@@ -123,9 +134,8 @@ fn configured(name: &str, context: &Context) -> Result<client::Target> {
         context.voice.say(&warning(message));
     }
     let server = found.pick(name).ok_or_else(|| {
-        Failure::not_asked(format!("no server `{name}` is configured")).hint(
-            "`turnbuckle servers` lists those that are; a program is started by `-- PROGRAM`",
-        )
+        Failure::not_asked(format!("no server `{name}` is configured"))
+            .hint("`turnbuckle servers` lists those that are; a program is started by `-- PROGRAM`")
     })?;
     let entry = server.resolve(environment).map_err(|error| {
         let file = server.file.display();
@@ -157,7 +167,10 @@ fn child(start: &Start, server: &Server, context: &Context) -> Child {
         _ => folder.join(&start.program),
     };
     let variables = start.env.iter().map(|(name, value)| (name, value.reveal()));
-    let child = Child::new(program).args(&start.arguments).envs(variables).current_dir(folder);
+    let child = Child::new(program)
+        .args(&start.arguments)
+        .envs(variables)
+        .current_dir(folder);
     listened(child, context)
 }
 
@@ -171,7 +184,11 @@ fn listened(child: Child, context: &Context) -> Child {
 
 fn remote_place(remote: &Remote, context: &Context) -> Http {
     let given = context.options.headers.iter();
-    let named = |name: &str| given.clone().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    let named = |name: &str| {
+        given
+            .clone()
+            .any(|(other, _)| other.eq_ignore_ascii_case(name))
+    };
     // What is said on the command line counts more.
     let mut headers = remote.headers.clone();
     headers.retain(|(name, _)| !named(name));
@@ -183,9 +200,13 @@ fn http(url: &str, headers: &[(String, Secret)], sse: bool, context: &Context) -
     if context.options.verbose {
         let shown = headers.iter().map(|(name, _)| format!(", {name}: ***"));
         let shown: String = shown.collect();
-        context.voice.aside("*", &format!("{}{shown}", style::without(url)));
+        context
+            .voice
+            .aside("*", &format!("{}{shown}", style::without(url)));
     }
     let place = Http::new(url);
     let place = if sse { place.only_http_sse() } else { place };
-    headers.iter().fold(place, |place, (name, value)| place.header(name, value.reveal()))
+    headers.iter().fold(place, |place, (name, value)| {
+        place.header(name, value.reveal())
+    })
 }
