@@ -130,7 +130,8 @@ impl Hub {
         }
     }
 
-    fn client(&self) -> Option<Arc<Inner>> {
+    /// Returns whose hub it is, while that is there.
+    pub(crate) fn client(&self) -> Option<Arc<Inner>> {
         self.client.get()?.upgrade()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::telling::Telling;
 use super::{Ids, Inner};
 use crate::builder::{ClientBuilder, EraChoice};
 use crate::error::ConnectError;
@@ -78,7 +79,9 @@ impl Inner {
         if let Some(name) = &name {
             settings.memory.set(name, agreed.server.era);
         }
+        let roots = settings.callbacks.roots();
         let inner = Arc::new(Self {
+            _telling: roots.map(|roots| Telling::start(roots, &hub)),
             agreed: ArcSwap::from_pointee(agreed),
             transport,
             ids,

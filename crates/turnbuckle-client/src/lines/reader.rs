@@ -110,7 +110,7 @@ fn take(line: &[u8], hub: &Arc<Hub>, waiting: &Waiting) {
     }
     let bytes = Bytes::copy_from_slice(message);
     incoming::read(&bytes, |received| match received {
-        Received::Malformed(_) => hub.odd(Oddity::noise(message)),
+        Received::Malformed { id: None, .. } => hub.odd(Oddity::noise(message)),
         received => waiting.take(received, hub),
     });
 }
