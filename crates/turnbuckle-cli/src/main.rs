@@ -12,6 +12,7 @@ mod failure;
 mod form;
 mod output;
 mod pairs;
+mod questions;
 mod secret;
 mod servers;
 mod session;

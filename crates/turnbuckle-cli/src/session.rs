@@ -14,6 +14,7 @@ use crate::arguments::Era;
 use crate::context::Context;
 use crate::failure::{Failure, Result, warning};
 use crate::output::style;
+use crate::questions::Questions;
 use crate::secret::Secret;
 use crate::servers::{self, Entry, Remote, Server, Start};
 use crate::target::Target;
@@ -85,6 +86,9 @@ async fn connect(target: &Target, context: &Context) -> Result<Client> {
 fn builder(target: &Target, context: &Context) -> ClientBuilder {
     let options = &context.options;
     let log = context.voice.clone();
+    let can_ask = context.environment.terminal.asks;
+    let forms = Questions::new(target.label(), can_ask, context.voice.clone());
+    let visits = forms.clone();
     let mut builder = Client::builder("turnbuckle", env!("CARGO_PKG_VERSION"))
         .era(match options.era {
             Era::Auto => EraChoice::Auto,
@@ -95,7 +99,9 @@ fn builder(target: &Target, context: &Context) -> ClientBuilder {
             true => LogLevel::Debug,
             false => LogLevel::Info,
         })
-        .on_log(move |message| log.log(&message));
+        .on_log(move |message| log.log(&message))
+        .on_form(move |form| forms.clone().form(form))
+        .on_visit(move |visit| visits.clone().visit(visit));
     if let Some(timeout) = options.timeout {
         let mut patience = Patience::default();
         patience.silence = timeout;

@@ -63,7 +63,10 @@ impl Call {
         let result = session::with(&target, context, async |client| {
             let arguments = arguments(client, &target, &tool, &pairs, below).await?;
             let call = client.call_tool(&tool, arguments);
-            let hint = || hint(&target, &tool);
+            let hint = || {
+                let command = target.command_line("tools", "");
+                format!("list the tools with `{command}`")
+            };
             let result = session::patiently(call, context).await;
             result.map_err(|error| Failure::from(error).or_hint(hint))
         });
