@@ -3,15 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
-mod listening;
+#[cfg(unix)]
+mod child_servers;
 mod fake_http;
+mod fake_lines;
+mod listening;
 mod own_server;
 mod progress;
+mod scripted;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_envelopes;
@@ -21,3 +24,10 @@ mod spec_meta;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
+#[cfg(unix)]
+mod stdio_child;
+mod stdio_hostile;
+mod stdio_probe;
+mod stdio_wire;
+#[cfg(unix)]
+mod unix;
