@@ -71,6 +71,12 @@ impl<T: Send + 'static> Call<T> {
         }
     }
 
+    /// Makes it with the options of another call.
+    pub(crate) fn with(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
     /// Says how long silence may last; progress starts it anew.
     pub fn timeout(mut self, silence: Duration) -> Self {
         self.options.patience.silence = silence;

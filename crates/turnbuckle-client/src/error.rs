@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::{Revision, RpcError};
 
 use crate::answer::HttpFacts;
 use crate::http::{BadHeader, BadUrl, HttpError};
@@ -115,6 +115,14 @@ pub enum CallError {
         method: &'static str,
         /// What the server would have to declare.
         capability: &'static str,
+    },
+    /// The revision that is spoken has no such method.
+    #[error("revision {revision} has no `{method}`")]
+    NotInRevision {
+        /// What was to be asked.
+        method: &'static str,
+        /// What is spoken.
+        revision: Revision,
     },
     /// A list does not end: a cursor came twice, or there is more than the limits allow.
     #[error("the pages of `{method}` do not end: {reason}")]

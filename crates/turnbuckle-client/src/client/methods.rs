@@ -161,11 +161,19 @@ impl Client {
         }
     }
 
-    /// Tells a server with a handshake from which level on log messages are wanted.
+    /// Says from which level on log messages are wanted.
     ///
-    /// Since 2026-07-28 it is said with each request: see [`ClientBuilder::log_level`](crate::ClientBuilder::log_level).
+    /// A server with a handshake is told, and remembers it; since 2026-07-28 it goes along with every later request.
     pub fn set_log_level(&self, level: LogLevel) -> Call<()> {
-        self.acknowledged(&method::LOGGING_SET_LEVEL, SetLevelParams::new(level))
+        Call::new(self, async move |client: Client, options: Options| {
+            if !client.inner.rules().log_level_per_request {
+                let call =
+                    client.acknowledged(&method::LOGGING_SET_LEVEL, SetLevelParams::new(level));
+                call.with(options).await?;
+            }
+            client.inner.keep_log_level(level);
+            Ok(())
+        })
     }
 
     /// A request that is only acknowledged.
