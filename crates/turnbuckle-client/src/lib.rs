@@ -26,10 +26,11 @@ mod pages;
 mod progress;
 mod rounds;
 mod server;
-pub mod stdio;
 #[cfg(feature = "skills")]
 mod skills;
+pub mod stdio;
 mod target;
+mod tasks;
 mod traffic;
 mod transport;
 pub mod unix;
@@ -55,5 +56,6 @@ pub use server::Server;
 #[cfg(feature = "skills")]
 pub use skills::SkillMismatch;
 pub use target::Target;
+pub use tasks::{Started, Task};
 pub use traffic::{Direction, Traffic};
 pub use turnbuckle_protocol::pending::Patience;

@@ -3,19 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
-mod elicitation;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
-mod listening;
+mod elicitation;
 mod fake_http;
+mod fake_lines;
+mod listening;
 mod own_server;
+mod progress;
 mod roots;
 mod rounds;
 mod sampling;
-mod progress;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_envelopes;
