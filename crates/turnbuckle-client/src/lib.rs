@@ -54,7 +54,7 @@ pub use pages::Pages;
 pub use progress::{Progress, ProgressStream};
 pub use server::Server;
 #[cfg(feature = "skills")]
-pub use skills::SkillMismatch;
+pub use skills::{Skill, SkillError, SkillMismatch};
 pub use target::Target;
 pub use tasks::{Started, Task};
 pub use traffic::{Direction, Traffic};
