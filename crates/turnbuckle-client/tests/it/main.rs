@@ -3,9 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
-#[cfg(unix)]
 mod child_process;
-#[cfg(unix)]
 mod child_roles;
 mod elicitation;
 mod fake_http;
@@ -16,6 +14,8 @@ mod progress;
 mod roots;
 mod rounds;
 mod sampling;
+#[cfg(feature = "skills")]
+mod skills;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_envelopes;
@@ -25,3 +25,5 @@ mod spec_meta;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
+mod tasks;
+mod tasks_scripted;
