@@ -3,9 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
+#[cfg(unix)]
+mod child_again;
+mod elicitation;
+mod fake_lines;
+#[cfg(unix)]
 mod child_process;
 mod child_roles;
 mod elicitation;
+#[cfg(unix)]
+mod child_servers;
 mod fake_http;
 mod fake_lines;
 mod listening;
@@ -16,8 +23,11 @@ mod rounds;
 mod sampling;
 #[cfg(feature = "skills")]
 mod skills;
+mod progress;
+mod scripted;
 mod spec_asked;
 mod spec_cancellation;
+mod spec_completion;
 mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;
@@ -27,3 +37,10 @@ mod spec_progress;
 mod spec_versioning;
 mod tasks;
 mod tasks_scripted;
+#[cfg(unix)]
+mod stdio_child;
+mod stdio_hostile;
+mod stdio_probe;
+mod stdio_wire;
+#[cfg(unix)]
+mod unix;
