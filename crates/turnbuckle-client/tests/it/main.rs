@@ -5,14 +5,13 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
-mod elicitation;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
+#[cfg(unix)]
 mod child_roles;
-mod elicitation;
 #[cfg(unix)]
 mod child_servers;
+mod elicitation;
 mod fake_http;
 mod fake_lines;
 mod listening;
@@ -21,10 +20,9 @@ mod progress;
 mod roots;
 mod rounds;
 mod sampling;
+mod scripted;
 #[cfg(feature = "skills")]
 mod skills;
-mod progress;
-mod scripted;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
@@ -35,12 +33,12 @@ mod spec_meta;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
-mod tasks;
-mod tasks_scripted;
 #[cfg(unix)]
 mod stdio_child;
 mod stdio_hostile;
 mod stdio_probe;
 mod stdio_wire;
+mod tasks;
+mod tasks_scripted;
 #[cfg(unix)]
 mod unix;
