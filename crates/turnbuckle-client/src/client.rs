@@ -14,6 +14,7 @@ use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::{Implementation, LogLevel};
 
 pub(crate) use asking::{Beside, Reply, complete};
+pub(crate) use methods::object;
 
 use crate::builder::ClientBuilder;
 use crate::error::TransportError;

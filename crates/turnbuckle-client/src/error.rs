@@ -159,6 +159,18 @@ pub enum CallError {
         /// What was asked.
         method: &'static str,
     },
+    /// The task that the call became was cancelled.
+    #[error("the task was cancelled{}", because(.reason))]
+    TaskCancelled {
+        /// What the server says about it.
+        reason: Option<String>,
+    },
+    /// The task that the call became has outlived the time that the server keeps it.
+    #[error("the task did not end within its lifetime of {lifetime:?}")]
+    TaskExpired {
+        /// The lifetime.
+        lifetime: Duration,
+    },
     /// The server asks for input, and rounds are switched off.
     #[error("`{method}` asks for input first")]
     InputRequired {
@@ -297,6 +309,13 @@ fn said(excerpt: &str) -> String {
     match excerpt {
         "" => String::new(),
         _ => format!(": {excerpt}"),
+    }
+}
+
+fn because(reason: &Option<String>) -> String {
+    match reason {
+        Some(reason) => format!(": {reason}"),
+        None => String::new(),
     }
 }
 

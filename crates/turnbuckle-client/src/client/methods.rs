@@ -200,7 +200,7 @@ impl Client {
         })
     }
 
-    fn pages<T, F>(
+    pub(crate) fn pages<T, F>(
         &self,
         method: &'static Method,
         fetch: impl Fn(&Client, Option<String>) -> F + Send + Sync + 'static,
@@ -219,7 +219,7 @@ impl Client {
 
 impl<'a> Beside<'a> {
     /// Names what is asked for.
-    fn named(name: &'a str) -> Self {
+    pub(crate) fn named(name: &'a str) -> Self {
         Self {
             name: Some(name),
             ..Self::default()
@@ -228,7 +228,10 @@ impl<'a> Beside<'a> {
 }
 
 /// Makes arguments of whatever the caller gave: an object, or nothing.
-fn object(method: &Method, arguments: &impl Serialize) -> Result<Option<JsonObject>, CallError> {
+pub(crate) fn object(
+    method: &Method,
+    arguments: &impl Serialize,
+) -> Result<Option<JsonObject>, CallError> {
     let reason = match serde_json::to_value(arguments) {
         Ok(Value::Object(object)) => return Ok(Some(object)),
         Ok(Value::Null) => return Ok(None),
