@@ -47,6 +47,8 @@ pub(crate) struct Options {
     pub(crate) max_rounds: usize,
     pub(crate) on_progress: Option<OnProgress>,
     pub(crate) meta: Meta,
+    /// Whether an answer that was kept will not do.
+    pub(crate) fresh: bool,
 }
 
 impl<T: Send + 'static> Call<T> {
@@ -66,6 +68,7 @@ impl<T: Send + 'static> Call<T> {
                 max_rounds: settings.max_rounds,
                 on_progress: None,
                 meta: Meta::default(),
+                fresh: false,
             },
             run: Box::new(move |client, options| Box::pin(run(client, options))),
         }
@@ -93,6 +96,12 @@ impl<T: Send + 'static> Call<T> {
     /// Adds to the `_meta` of the request.
     pub fn meta(mut self, meta: Meta) -> Self {
         self.options.meta = meta;
+        self
+    }
+
+    /// Asks the server even if there is an answer that it allowed to use again.
+    pub fn fresh(mut self) -> Self {
+        self.options.fresh = true;
         self
     }
 

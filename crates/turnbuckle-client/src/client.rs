@@ -22,6 +22,7 @@ use crate::lifecycle::{Agreed, Rules};
 use crate::message;
 use crate::server::Server;
 use crate::stdio::Process;
+use crate::tools::KnownTools;
 use crate::transport::Transport;
 
 /// A connection to a server.
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) hub: Arc<Hub>,
     pub(crate) ids: Ids,
     pub(crate) settings: ClientBuilder,
+    /// What is remembered of the tools that were listed.
+    pub(crate) tools: KnownTools,
     agreed: ArcSwap<Agreed>,
     /// Held while a session is begun anew, so that only one caller does it.
     renewing: tokio::sync::Mutex<()>,

@@ -5,6 +5,7 @@
 
 mod answer;
 mod builder;
+mod cache;
 mod call;
 mod callbacks;
 mod change;
@@ -26,10 +27,11 @@ mod pages;
 mod progress;
 mod rounds;
 mod server;
-pub mod stdio;
 #[cfg(feature = "skills")]
 mod skills;
+pub mod stdio;
 mod target;
+mod tools;
 mod traffic;
 mod transport;
 pub mod unix;
@@ -55,5 +57,6 @@ pub use server::Server;
 #[cfg(feature = "skills")]
 pub use skills::SkillMismatch;
 pub use target::Target;
+pub use tools::{StructuredError, ToolOutput};
 pub use traffic::{Direction, Traffic};
 pub use turnbuckle_protocol::pending::Patience;

@@ -13,6 +13,7 @@ use crate::lifecycle::{self, Agreed, Asking};
 use crate::lines;
 use crate::stdio::{Child, Running};
 use crate::target::Target;
+use crate::tools::KnownTools;
 use crate::transport::Transport;
 
 impl Inner {
@@ -86,6 +87,7 @@ impl Inner {
             transport,
             ids,
             settings,
+            tools: KnownTools::default(),
             hub,
             name,
             renewing: tokio::sync::Mutex::default(),

@@ -3,13 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
-mod listening;
 mod fake_http;
+mod fake_lines;
+mod listening;
 mod own_server;
 mod progress;
 mod spec_asked;
