@@ -1,5 +1,7 @@
 //! What a tool returned.
 
+use std::ops::Deref;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use turnbuckle_protocol::meta::Meta;
@@ -57,8 +59,11 @@ impl ToolOutput {
     }
 }
 
-impl AsRef<CallToolResult> for ToolOutput {
-    fn as_ref(&self) -> &CallToolResult {
+/// As the protocol has it.
+impl Deref for ToolOutput {
+    type Target = CallToolResult;
+
+    fn deref(&self) -> &CallToolResult {
         &self.result
     }
 }

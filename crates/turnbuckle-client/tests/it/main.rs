@@ -6,7 +6,6 @@ mod calls;
 #[cfg(unix)]
 mod child_again;
 mod elicitation;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
