@@ -5,6 +5,7 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
+mod elicitation;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
