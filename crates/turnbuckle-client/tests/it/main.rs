@@ -9,6 +9,8 @@ mod child_process;
 mod child_roles;
 mod fake_http;
 mod fake_lines;
+mod http_peer;
+mod http_posting;
 mod listening;
 mod own_server;
 mod progress;
