@@ -12,10 +12,12 @@ use std::sync::Arc;
 use http::HeaderValue;
 use turnbuckle_protocol::Revision;
 use turnbuckle_protocol::method;
+use turnbuckle_protocol::types::ServerCapabilities;
 
 pub(crate) use detect::{Asking, agree};
 pub use memory::EraMemory;
 
+use crate::EraChoice;
 use crate::server::Server;
 
 /// Whether a server remembers a handshake.
@@ -32,6 +34,27 @@ pub enum Era {
 pub(crate) struct Agreed {
     pub(crate) rules: Arc<Rules>,
     pub(crate) server: Arc<Server>,
+}
+
+impl Agreed {
+    /// What holds before anything is agreed: only servers with a handshake ask then, if only whether we are there.
+    pub(crate) fn nothing_yet(choice: EraChoice) -> Self {
+        let rules = Rules {
+            server_asks: choice != EraChoice::Modern,
+            ..session::opening_rules()
+        };
+        Self {
+            server: Arc::new(Server {
+                info: None,
+                capabilities: ServerCapabilities::default(),
+                instructions: None,
+                revision: rules.revision,
+                era: Era::Legacy,
+                supported: Vec::new(),
+            }),
+            rules: Arc::new(rules),
+        }
+    }
 }
 
 /// All that differs between revisions once types are left aside.
@@ -61,8 +84,25 @@ pub(crate) struct Rules {
     pub(crate) listens: bool,
     /// Both sides may ask whether the other is there.
     pub(crate) pings: bool,
+    /// The server wants to be told when the roots change.
+    pub(crate) roots_change: bool,
+    /// The server may refuse a call until the user has visited some URLs.
+    pub(crate) visits_first: bool,
+    /// How a call becomes a task.
+    pub(crate) tasks: TaskDesign,
     /// What a server has to declare before it is asked for completions.
     pub(crate) completions_declared: bool,
+}
+
+/// How a call becomes a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskDesign {
+    /// There are no tasks.
+    None,
+    /// The client asks for one; its result is fetched by a request of its own.
+    Asked,
+    /// The server decides; looking at a task brings its result.
+    Offered,
 }
 
 impl Rules {

@@ -90,6 +90,15 @@ impl Transport {
         }
     }
 
+    /// Says whether a request may get through although the last one lost its connection.
+    pub(crate) fn comes_back(&self) -> bool {
+        match self {
+            Self::Lines(_) | Self::HttpSse(_) => false,
+            Self::Child(running) => running.comes_back(),
+            Self::Http(_) => true,
+        }
+    }
+
     /// Returns the child process at the other end.
     pub(crate) fn process(&self) -> Option<Process> {
         match self {

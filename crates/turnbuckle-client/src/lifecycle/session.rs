@@ -9,7 +9,7 @@ use turnbuckle_protocol::types::{InitializeParams, InitializeResult, Unsupported
 use turnbuckle_protocol::{Revision, RpcError, Versioned};
 
 use super::detect::{Asking, read};
-use super::{Agreed, Era, Rules};
+use super::{Agreed, Era, Rules, TaskDesign};
 use crate::error::ConnectError;
 use crate::server::Server;
 
@@ -34,6 +34,12 @@ fn rules(revision: Revision) -> Rules {
         log_level_per_request: false,
         listens: false,
         pings: true,
+        roots_change: true,
+        visits_first: revision >= Revision::V2025_11_25,
+        tasks: match revision >= Revision::V2025_11_25 {
+            true => TaskDesign::Asked,
+            false => TaskDesign::None,
+        },
         completions_declared: revision >= Revision::V2025_03_26,
     }
 }
@@ -47,7 +53,7 @@ pub(super) fn opening_rules() -> Rules {
 }
 
 /// Shakes hands.
-pub(super) async fn open(asking: &Asking<'_>) -> Result<Agreed, ConnectError> {
+pub(super) async fn open(asking: &Asking<'_>) -> Result<Arc<Agreed>, ConnectError> {
     match initialize(asking, NEWEST).await {
         Err(ConnectError::Refused { source, status, .. }) => match spoken_instead(&source) {
             Some(revision) => initialize(asking, revision).await,
@@ -61,7 +67,7 @@ pub(super) async fn open(asking: &Asking<'_>) -> Result<Agreed, ConnectError> {
 pub(super) async fn initialize(
     asking: &Asking<'_>,
     offered: Revision,
-) -> Result<Agreed, ConnectError> {
+) -> Result<Arc<Agreed>, ConnectError> {
     let mut params = InitializeParams::new(
         offered.as_str(),
         asking.capabilities.clone(),
@@ -74,7 +80,8 @@ pub(super) async fn initialize(
     let status = answer.http.map(|facts| facts.status);
     let result = answer.outcome.map_err(|error| refused(error, status))?;
     let result: InitializeResult = read(INITIALIZE, &result)?;
-    let agreed = agreed(result)?;
+    // First noted, then said: the server may ask as soon as it knows.
+    let agreed = asking.settle(agreed(result)?);
     asking.notify_initialized(&agreed.rules).await?;
     Ok(agreed)
 }

@@ -4,9 +4,15 @@
 
 mod calls;
 #[cfg(unix)]
+mod child_again;
+mod elicitation;
+mod fake_lines;
+#[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
+#[cfg(unix)]
+mod child_servers;
 mod fake_http;
 mod fake_lines;
 mod http_hostile;
@@ -18,9 +24,14 @@ mod http_sse;
 mod http_streams;
 mod listening;
 mod own_server;
+mod roots;
+mod rounds;
+mod sampling;
 mod progress;
+mod scripted;
 mod spec_asked;
 mod spec_cancellation;
+mod spec_completion;
 mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;
@@ -28,3 +39,10 @@ mod spec_meta;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
+#[cfg(unix)]
+mod stdio_child;
+mod stdio_hostile;
+mod stdio_probe;
+mod stdio_wire;
+#[cfg(unix)]
+mod unix;
