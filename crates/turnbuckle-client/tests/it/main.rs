@@ -5,15 +5,15 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
-mod elicitation;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
 #[cfg(unix)]
 mod child_servers;
+mod elicitation;
 mod fake_http;
+mod fake_lines;
 mod fake_lines;
 mod http_hostile;
 mod http_own_server;
@@ -24,10 +24,10 @@ mod http_sse;
 mod http_streams;
 mod listening;
 mod own_server;
+mod progress;
 mod roots;
 mod rounds;
 mod sampling;
-mod progress;
 mod scripted;
 mod spec_asked;
 mod spec_cancellation;
