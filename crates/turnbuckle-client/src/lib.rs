@@ -26,9 +26,9 @@ mod pages;
 mod progress;
 mod rounds;
 mod server;
-pub mod stdio;
 #[cfg(feature = "skills")]
 mod skills;
+pub mod stdio;
 mod target;
 mod traffic;
 mod transport;
