@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,6 +35,8 @@ pub(crate) struct Asking<'c> {
     pub(crate) capabilities: &'c ClientCapabilities,
     /// How long the handshake may take.
     pub(crate) patience: Duration,
+    /// Where it is noted what was agreed upon.
+    pub(crate) agreed: &'c ArcSwap<Agreed>,
 }
 
 /// Agrees with a server on a revision.
@@ -41,7 +44,7 @@ pub(crate) async fn agree(
     asking: &Asking<'_>,
     choice: EraChoice,
     remembered: Option<Era>,
-) -> Result<Agreed, ConnectError> {
+) -> Result<Arc<Agreed>, ConnectError> {
     match (choice, remembered) {
         (EraChoice::Legacy, _) => session::open(asking).await,
         (EraChoice::Auto, Some(Era::Legacy)) => match session::open(asking).await {
@@ -63,12 +66,12 @@ enum Finding {
     /// It speaks 2026-07-28, but not this version; these it names.
     Versions(Vec<String>),
     /// It is of the newer kind, and refuses.
-    Refused(RpcError),
+    Refused(RpcError, Option<StatusCode>),
     /// It does not know the question.
     Legacy,
 }
 
-async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Agreed, ConnectError> {
+async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Arc<Agreed>, ConnectError> {
     let rules = Arc::new(stateless::rules(asking.info, asking.capabilities));
     let mut finding = first_question(asking, &rules).await?;
     if let Finding::Versions(named) = &finding {
@@ -85,9 +88,10 @@ async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Agreed, Connect
             }
             _ => Err(ConnectError::NoCommonRevision { server: named }),
         },
-        Finding::Refused(source) => Err(ConnectError::Refused {
+        Finding::Refused(source, status) => Err(ConnectError::Refused {
             method: DISCOVER,
             source,
+            status,
         }),
         Finding::Legacy if choice == EraChoice::Modern => Err(ConnectError::NoCommonRevision {
             server: vec!["a revision with a handshake".to_owned()],
@@ -100,7 +104,7 @@ async fn modern(
     asking: &Asking<'_>,
     rules: Arc<Rules>,
     result: DiscoverResult,
-) -> Result<Agreed, ConnectError> {
+) -> Result<Arc<Agreed>, ConnectError> {
     let named = &result.supported_versions;
     if !named.iter().any(|name| name == rules.revision.as_str()) {
         let revision = newest_handshake(named);
@@ -111,10 +115,10 @@ async fn modern(
             }),
         };
     }
-    Ok(Agreed {
+    Ok(asking.settle(Agreed {
         rules,
         server: Arc::new(stateless::described(result)),
-    })
+    }))
 }
 
 /// Asks the server about itself.
@@ -151,13 +155,13 @@ fn judge(answer: &Answer, http: bool) -> Finding {
             Finding::Versions(named_versions(error))
         }
         Err(error) if matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY) => {
-            Finding::Refused(error.clone())
+            Finding::Refused(error.clone(), status)
         }
         // Neither authorization nor a broken server says anything about the era.
         Err(error)
             if http && !status.is_none_or(tells_legacy) && status != Some(StatusCode::OK) =>
         {
-            Finding::Refused(error.clone())
+            Finding::Refused(error.clone(), status)
         }
         Err(_) => Finding::Legacy,
     }
@@ -197,6 +201,13 @@ impl Asking<'_> {
             Ok(answer) => answer.map_err(ConnectError::Unreachable),
             Err(_) => Err(ConnectError::TimedOut { method, limit }),
         }
+    }
+
+    /// Notes what was agreed upon.
+    pub(super) fn settle(&self, agreed: Agreed) -> Arc<Agreed> {
+        let agreed = Arc::new(agreed);
+        self.agreed.store(Arc::clone(&agreed));
+        agreed
     }
 
     /// Says that the handshake is done.

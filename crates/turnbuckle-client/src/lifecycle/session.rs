@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
+use http::{HeaderValue, StatusCode};
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{InitializeParams, InitializeResult, UnsupportedVersionData};
@@ -53,11 +53,11 @@ pub(super) fn opening_rules() -> Rules {
 }
 
 /// Shakes hands.
-pub(super) async fn open(asking: &Asking<'_>) -> Result<Agreed, ConnectError> {
+pub(super) async fn open(asking: &Asking<'_>) -> Result<Arc<Agreed>, ConnectError> {
     match initialize(asking, NEWEST).await {
-        Err(ConnectError::Refused { source, .. }) => match spoken_instead(&source) {
+        Err(ConnectError::Refused { source, status, .. }) => match spoken_instead(&source) {
             Some(revision) => initialize(asking, revision).await,
-            None => Err(refused(source)),
+            None => Err(refused(source, status)),
         },
         outcome => outcome,
     }
@@ -67,7 +67,7 @@ pub(super) async fn open(asking: &Asking<'_>) -> Result<Agreed, ConnectError> {
 pub(super) async fn initialize(
     asking: &Asking<'_>,
     offered: Revision,
-) -> Result<Agreed, ConnectError> {
+) -> Result<Arc<Agreed>, ConnectError> {
     let mut params = InitializeParams::new(
         offered.as_str(),
         asking.capabilities.clone(),
@@ -77,9 +77,11 @@ pub(super) async fn initialize(
     let answer = asking
         .ask(INITIALIZE, &params, Arc::new(opening_rules()))
         .await?;
-    let result = answer.outcome.map_err(refused)?;
+    let status = answer.http.map(|facts| facts.status);
+    let result = answer.outcome.map_err(|error| refused(error, status))?;
     let result: InitializeResult = read(INITIALIZE, &result)?;
-    let agreed = agreed(result)?;
+    // First noted, then said: the server may ask as soon as it knows.
+    let agreed = asking.settle(agreed(result)?);
     asking.notify_initialized(&agreed.rules).await?;
     Ok(agreed)
 }
@@ -105,10 +107,11 @@ fn agreed(mut result: InitializeResult) -> Result<Agreed, ConnectError> {
     })
 }
 
-fn refused(source: RpcError) -> ConnectError {
+fn refused(source: RpcError, status: Option<StatusCode>) -> ConnectError {
     ConnectError::Refused {
         method: INITIALIZE,
         source,
+        status,
     }
 }
 
