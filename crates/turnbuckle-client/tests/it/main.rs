@@ -21,6 +21,8 @@ mod roots;
 mod rounds;
 mod sampling;
 mod scripted;
+#[cfg(feature = "skills")]
+mod skills;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
@@ -36,5 +38,7 @@ mod stdio_child;
 mod stdio_hostile;
 mod stdio_probe;
 mod stdio_wire;
+mod tasks;
+mod tasks_scripted;
 #[cfg(unix)]
 mod unix;
