@@ -1,3 +1,60 @@
-//! The command `turnbuckle`.
+//! The command `turnbuckle`: calls MCP servers from a terminal.
+//!
+//! [`arguments`] is the command line, [`commands`] has a file for each command. [`servers`] finds servers in the
+//! configurations that people have, [`trust`] asks before a project's commands run, [`pairs`] makes
+//! arguments of calls, [`form`] and [`visit`] ask what a server wants to know, and [`output`] is what people see.
 
-fn main() {}
+mod arguments;
+mod commands;
+mod context;
+mod environment;
+mod failure;
+mod form;
+mod output;
+mod pairs;
+mod secret;
+mod servers;
+mod target;
+mod trust;
+mod visit;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Color};
+use context::Context;
+use environment::Environment;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    choose_colours(arguments.options.color);
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = anstream::stderr().write_all(failure.render().as_bytes());
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> failure::Result {
+    let environment = Environment::of_process()
+        .map_err(|error| Failure::not_asked(format!("there is no current folder: {error}")))?;
+    let context = Context {
+        environment,
+        options: arguments.options,
+    };
+    commands::run(arguments.command, &context)
+}
+
+fn choose_colours(color: Color) {
+    match color {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use turnbuckle_protocol::RpcError;
 use turnbuckle_protocol::pending::Patience;
 use turnbuckle_protocol::types::{
-    ClientCapabilities, Implementation, LogLevel, LoggingMessageParams,
+    ClientCapabilities, CreateMessageResult, Implementation, LogLevel, LoggingMessageParams,
 };
 
+use crate::callbacks::{
+    Callbacks, Consent, FormAnswer, FormRequest, Roots, SampleRequest, VisitRequest,
+};
 use crate::client::{Client, Inner};
 use crate::error::ConnectError;
 use crate::hub::{Hub, Listeners};
@@ -35,6 +39,7 @@ pub enum EraChoice {
 pub struct ClientBuilder {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
+    pub(crate) callbacks: Callbacks,
     pub(crate) choice: EraChoice,
     pub(crate) memory: EraMemory,
     pub(crate) patience: Patience,
@@ -49,6 +54,7 @@ impl ClientBuilder {
         Self {
             info,
             capabilities: ClientCapabilities::default(),
+            callbacks: Callbacks::default(),
             choice: EraChoice::default(),
             memory: EraMemory::default(),
             patience: Patience::default(),
@@ -57,6 +63,61 @@ impl ClientBuilder {
             log_level: None,
             listeners: Listeners::default(),
         }
+    }
+
+    /// Is asked to have a form filled in; the server is told that forms can be shown.
+    ///
+    /// ```
+    /// use turnbuckle_client::{Client, FormRequest};
+    ///
+    /// let builder = Client::builder("agent", "1.0")
+    ///     .on_form(|form: FormRequest| async move { form.accept_defaults() });
+    /// ```
+    pub fn on_form<F, A>(
+        mut self,
+        answer: impl Fn(FormRequest) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: Into<FormAnswer>,
+    {
+        self.callbacks.on_form(answer);
+        self
+    }
+
+    /// Is asked to send the user to a URL; the server is told that it can be done.
+    pub fn on_visit<F>(mut self, answer: impl Fn(VisitRequest) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Consent> + Send + 'static,
+    {
+        self.callbacks.on_visit(answer);
+        self
+    }
+
+    /// Is asked what the model says; the server is told that there is one.
+    ///
+    /// The error is what the server is told; [`SampleRequest::refuse`] is that of a user who says no.
+    pub fn on_sample<F>(
+        mut self,
+        answer: impl Fn(SampleRequest) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<CreateMessageResult, RpcError>> + Send + 'static,
+    {
+        self.callbacks.on_sample(answer);
+        self
+    }
+
+    /// Tells the server that the model can be given tools.
+    pub fn sampling_tools(mut self) -> Self {
+        self.callbacks.sampling_tools();
+        self
+    }
+
+    /// Shows roots to the server, now and whenever they change.
+    pub fn roots(mut self, roots: Roots) -> Self {
+        self.callbacks.set_roots(roots);
+        self
     }
 
     /// Says which era to speak. Found out by default.
@@ -117,8 +178,9 @@ impl ClientBuilder {
     }
 
     /// Connects to a server, and agrees with it on a revision.
-    pub async fn connect(self, target: impl Into<Target>) -> Result<Client, ConnectError> {
+    pub async fn connect(mut self, target: impl Into<Target>) -> Result<Client, ConnectError> {
         let target = target.into();
+        self.capabilities = self.callbacks.capabilities();
         let hub = Hub::new(self.limits.clone(), self.listeners.clone());
         Inner::connect(self, target, hub).await.map(Client::from)
     }

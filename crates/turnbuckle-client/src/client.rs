@@ -3,6 +3,7 @@
 mod asking;
 mod connecting;
 mod methods;
+mod telling;
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
     renewing: tokio::sync::Mutex<()>,
     /// The name under which the era of the server is remembered.
     name: Option<String>,
+    /// Tells the server when the roots change.
+    _telling: Option<telling::Telling>,
 }
 
 /// Gives every request an id of its own.

@@ -123,6 +123,25 @@ pub enum CallError {
         /// How many rounds were gone along with.
         rounds: usize,
     },
+    /// The server asked for something first that it got no answer to.
+    ///
+    /// A user who declines is an answer. This is none: nobody here answers such questions, the question makes no sense,
+    /// or the callback failed or refused.
+    #[error("`{method}` asks by `{asked}` first, which got no answer")]
+    Unanswered {
+        /// What was asked of the server.
+        method: &'static str,
+        /// What the server asked.
+        asked: String,
+        /// Why there is no answer.
+        source: RpcError,
+    },
+    /// The user did not want to visit a URL that the server wants visited first.
+    #[error("`{method}` needs a visit to a URL first, which was declined")]
+    VisitDeclined {
+        /// What was asked.
+        method: &'static str,
+    },
     /// The server asks for input, and rounds are switched off.
     #[error("`{method}` asks for input first")]
     InputRequired {

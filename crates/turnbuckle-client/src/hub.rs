@@ -131,7 +131,8 @@ impl Hub {
         }
     }
 
-    fn client(&self) -> Option<Arc<Inner>> {
+    /// Returns whose hub it is, while that is there.
+    pub(crate) fn client(&self) -> Option<Arc<Inner>> {
         let client = self.client.lock();
         client.unwrap_or_else(PoisonError::into_inner).upgrade()
     }

@@ -6,6 +6,7 @@
 mod answer;
 mod builder;
 mod call;
+mod callbacks;
 mod change;
 mod client;
 mod error;
@@ -25,6 +26,8 @@ mod pages;
 mod progress;
 mod rounds;
 mod server;
+#[cfg(feature = "skills")]
+mod skills;
 pub mod stdio;
 mod target;
 mod traffic;
@@ -34,6 +37,10 @@ mod waiting;
 
 pub use builder::{ClientBuilder, EraChoice};
 pub use call::Call;
+pub use callbacks::{
+    Consent, FormAnswer, FormError, FormRequest, IntoRoot, RootError, Roots, SampleRequest,
+    VisitRequest,
+};
 pub use change::Change;
 pub use client::Client;
 pub use error::{CallError, ConnectError, HttpRefusal, TransportError};
@@ -45,6 +52,8 @@ pub use oddity::Oddity;
 pub use pages::Pages;
 pub use progress::{Progress, ProgressStream};
 pub use server::Server;
+#[cfg(feature = "skills")]
+pub use skills::SkillMismatch;
 pub use target::Target;
 pub use traffic::{Direction, Traffic};
 pub use turnbuckle_protocol::pending::Patience;

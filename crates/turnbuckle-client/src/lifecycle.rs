@@ -41,6 +41,7 @@ impl Agreed {
     pub(crate) fn nothing_yet(choice: EraChoice) -> Self {
         let rules = Rules {
             server_asks: choice != EraChoice::Modern,
+            roots_change: false,
             ..session::opening_rules()
         };
         Self {
@@ -84,8 +85,25 @@ pub(crate) struct Rules {
     pub(crate) listens: bool,
     /// Both sides may ask whether the other is there.
     pub(crate) pings: bool,
+    /// The server wants to be told when the roots change.
+    pub(crate) roots_change: bool,
+    /// The server may refuse a call until the user has visited some URLs.
+    pub(crate) visits_first: bool,
+    /// How a call becomes a task.
+    pub(crate) tasks: TaskDesign,
     /// What a server has to declare before it is asked for completions.
     pub(crate) completions_declared: bool,
+}
+
+/// How a call becomes a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskDesign {
+    /// There are no tasks.
+    None,
+    /// The client asks for one; its result is fetched by a request of its own.
+    Asked,
+    /// The server decides; looking at a task brings its result.
+    Offered,
 }
 
 impl Rules {

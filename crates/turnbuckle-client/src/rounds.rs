@@ -1,13 +1,21 @@
 //! Results that ask before they answer: the questions are answered, and the call is made again.
+//!
+//! Each round is a request of its own, with the same parameters, the answers, and the state that the server wants back.
+//! Questions of one round are asked at the same time. A server of 2025-11-25 has a narrower way to the same end, see
+//! `visits`.
+
+mod questions;
+mod visits;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::method::Method;
 use turnbuckle_protocol::types::{
-    CallToolParams, GetPromptParams, InputRequiredResult, InputResponses, ReadResourceParams,
-    ResultType,
+    CallToolParams, GetPromptParams, InputResponses, ReadResourceParams, ResultType,
 };
+
+pub(crate) use questions::Questions;
 
 use crate::call::Options;
 use crate::client::{Beside, Client, Reply, complete};
@@ -23,7 +31,7 @@ macro_rules! answerable {
     ($($params:ty),*) => {$(
         impl Answerable for $params {
             fn answer(&mut self, responses: InputResponses, state: Option<String>) {
-                self.input_responses = Some(responses);
+                self.input_responses = (!responses.is_empty()).then_some(responses);
                 self.request_state = state;
             }
         }
@@ -37,19 +45,32 @@ impl Client {
     pub(crate) async fn ask_in_rounds<P: Answerable>(
         &self,
         method: &'static Method,
-        params: P,
+        mut params: P,
         beside: Beside<'_>,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        let reply = self.ask_once(method, &params, &beside, options).await?;
-        if reply.kind == ResultType::InputRequired {
-            let questions: InputRequiredResult = reply.read(method.name)?;
-            return Err(CallError::InputRequired {
-                method: method.name,
-                questions: Box::new(questions),
-            });
+        let mut visited = visits::Visited::default();
+        let mut round = 0;
+        loop {
+            let reply = match self.ask_once(method, &params, &beside, options).await {
+                Err(error) if round < options.max_rounds => {
+                    self.visit_first(error, &mut visited, options).await?;
+                    round += 1;
+                    continue;
+                }
+                reply => reply?,
+            };
+            if reply.kind != ResultType::InputRequired {
+                return Ok(reply);
+            }
+            if round == options.max_rounds {
+                return Err(no_more_rounds(method.name, &reply, round));
+            }
+            let questions = Questions::of(method.name, &reply)?;
+            let (responses, state) = self.answer_all(method.name, questions).await?;
+            params.answer(responses, state);
+            round += 1;
         }
-        Ok(reply)
     }
 
     /// The same, for a result that must be complete in the end.
@@ -63,5 +84,19 @@ impl Client {
         let reply = self.ask_in_rounds(method, params, beside, options).await?;
         complete(method.name, &reply)?;
         reply.read(method.name)
+    }
+}
+
+/// The error of a call whose server asks once more than it may.
+fn no_more_rounds(method: &'static str, reply: &Reply, rounds: usize) -> CallError {
+    if rounds > 0 {
+        return CallError::TooManyRounds { method, rounds };
+    }
+    match reply.read(method) {
+        Ok(questions) => CallError::InputRequired {
+            method,
+            questions: Box::new(questions),
+        },
+        Err(error) => error,
     }
 }

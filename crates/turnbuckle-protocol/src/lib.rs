@@ -8,6 +8,7 @@
 //! - [`method`]: the one table of methods.
 //! - [`codec`]: newline-delimited JSON, server-sent events, header values.
 //! - [`pending`]: the table of open requests.
+//! - `skills`, a feature: the head of a skill and the hash of its files.
 //! - [`uri_template`]: the addresses of resources that come in families.
 
 pub mod codec;
@@ -17,6 +18,8 @@ pub mod method;
 pub mod pending;
 pub mod principal;
 pub mod revision;
+#[cfg(feature = "skills")]
+pub mod skills;
 pub mod types;
 pub mod uri_template;
 

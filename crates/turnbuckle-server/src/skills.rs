@@ -6,14 +6,12 @@
 mod address;
 mod error;
 mod folder;
-mod frontmatter;
 mod library;
 mod media;
 mod methods;
 mod shelf;
 mod skill;
 mod stamp;
-mod yaml;
 
 use std::{
     path::{Path, PathBuf},

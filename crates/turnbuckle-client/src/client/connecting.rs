@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::telling::Telling;
 use super::{Ids, Inner};
 use crate::builder::{ClientBuilder, EraChoice};
 use crate::error::ConnectError;
@@ -67,7 +68,9 @@ impl Inner {
     ) -> Result<Arc<Self>, ConnectError> {
         // A server may ask before everything is agreed, and its first real question follows the handshake at once: so
         // there is somebody to answer from the beginning.
+        let roots = settings.callbacks.roots();
         let inner = Arc::new(Self {
+            _telling: roots.map(|roots| Telling::start(roots, &hub)),
             agreed: ArcSwap::from_pointee(Agreed::nothing_yet(settings.choice)),
             transport,
             ids: Ids::default(),

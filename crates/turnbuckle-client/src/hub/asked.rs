@@ -77,11 +77,13 @@ impl Hub {
 
 /// Finds the answer to a request of the server's: the result as JSON text, or an error.
 async fn answer(client: &Arc<Inner>, method: &str, params: &str) -> Result<Vec<u8>, RpcError> {
-    let _ = (client, params);
-    match method {
-        _ if method == method::PING.name => Ok(b"{}".to_vec()),
-        _ => Err(RpcError::method_not_found(method)),
+    if method == method::PING.name {
+        return Ok(b"{}".to_vec());
     }
+    let revision = client.rules().revision;
+    let callbacks = &client.settings.callbacks;
+    let result = callbacks.answer(method, params, revision).await?;
+    Ok(result.to_string().into_bytes())
 }
 
 impl Inner {

@@ -9,7 +9,7 @@ use turnbuckle_protocol::types::{InitializeParams, InitializeResult, Unsupported
 use turnbuckle_protocol::{Revision, RpcError, Versioned};
 
 use super::detect::{Asking, read};
-use super::{Agreed, Era, Rules};
+use super::{Agreed, Era, Rules, TaskDesign};
 use crate::error::ConnectError;
 use crate::server::Server;
 
@@ -34,6 +34,12 @@ fn rules(revision: Revision) -> Rules {
         log_level_per_request: false,
         listens: false,
         pings: true,
+        roots_change: true,
+        visits_first: revision >= Revision::V2025_11_25,
+        tasks: match revision >= Revision::V2025_11_25 {
+            true => TaskDesign::Asked,
+            false => TaskDesign::None,
+        },
         completions_declared: revision >= Revision::V2025_03_26,
     }
 }

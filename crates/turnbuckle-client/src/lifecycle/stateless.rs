@@ -7,7 +7,7 @@ use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::meta::keys;
 use turnbuckle_protocol::types::{ClientCapabilities, DiscoverResult, Implementation};
 
-use super::{Era, Rules};
+use super::{Era, Rules, TaskDesign};
 use crate::server::Server;
 
 /// The revision of this way to live.
@@ -30,6 +30,9 @@ pub(super) fn rules(info: &Implementation, capabilities: &ClientCapabilities) ->
         log_level_per_request: true,
         listens: true,
         pings: false,
+        roots_change: false,
+        visits_first: false,
+        tasks: TaskDesign::Offered,
         completions_declared: true,
     }
 }

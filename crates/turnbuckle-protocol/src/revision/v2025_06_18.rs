@@ -29,9 +29,9 @@ impl Differences for Lower {
 
     fn client_capabilities(&self, capabilities: &mut ClientCapabilities) {
         known_client_capabilities(capabilities);
-        if let Some(elicitation) = &mut capabilities.elicitation {
-            *elicitation = ElicitationCapability::default();
-        }
+        // Forms are all that there is here: who only opens URLs cannot be asked at all.
+        let can_elicit = capabilities.can_elicit_form();
+        capabilities.elicitation = can_elicit.then(ElicitationCapability::default);
     }
 
     fn server_capabilities(&self, capabilities: &mut ServerCapabilities) {

@@ -8,14 +8,16 @@ use std::{
     sync::Arc,
 };
 
-use turnbuckle_protocol::types::skills::MANIFEST;
+use turnbuckle_protocol::{
+    skills::{Frontmatter, FrontmatterError, digest},
+    types::skills::MANIFEST,
+};
 
 use super::{
     MOST_BYTES, MOST_FILES, address,
     error::SkillError,
-    frontmatter::Frontmatter,
     media,
-    shelf::{Body, File, Volume, digest},
+    shelf::{Body, File, Volume},
     stamp::Stamp,
 };
 
@@ -181,7 +183,7 @@ impl Look {
         if files.iter().map(|file| file.size).sum::<u64>() > MOST_BYTES {
             return Err(SkillError::TooLarge.into());
         }
-        let head = head.unwrap_or(Err(SkillError::NoHead))?;
+        let head = head.unwrap_or(Err(FrontmatterError::Missing.into()))?;
         match names.last() {
             Some(last) if *last == head.name => Ok(Volume {
                 folder: uri,
@@ -296,12 +298,12 @@ impl Known {
         let (bytes, stamp, whole) = read(path)?;
         let head = is_manifest.then(|| {
             let text = std::str::from_utf8(&bytes).map_err(|_| SkillError::NotText)?;
-            Frontmatter::of(text).map(Arc::new)
+            Ok(Arc::new(Frontmatter::of(text)?))
         });
         Ok(Self {
             settled: whole && stamp.is_settled(),
             stamp,
-            digest: digest(&bytes),
+            digest: digest(&bytes).into(),
             size: bytes.len() as u64,
             head,
         })

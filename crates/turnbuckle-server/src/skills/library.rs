@@ -13,14 +13,17 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
     time::Instant,
 };
-use turnbuckle_protocol::types::{BlobResourceContents, ResourceContents, TextResourceContents};
+use turnbuckle_protocol::{
+    skills::digest,
+    types::{BlobResourceContents, ResourceContents, TextResourceContents},
+};
 use turnbuckle_store::Bus;
 
 use super::{
     Skill, Skills, address,
     folder::{self, Folder},
     media,
-    shelf::{Body, File, Shelf, Volume, digest},
+    shelf::{Body, File, Shelf, Volume},
 };
 use crate::{
     CacheHint, Contents, Context, RequestError, Resource, Server, exchange::BoxFuture,
@@ -284,7 +287,7 @@ async fn bytes_of(file: &File) -> Result<Option<Bytes>, RequestError> {
         Ok::<_, std::io::Error>((bytes, digest))
     });
     match read.await? {
-        Ok((bytes, digest)) if digest == file.digest => Ok(Some(bytes.into())),
+        Ok((bytes, digest)) if *digest == *file.digest => Ok(Some(bytes.into())),
         // Changed, gone or out of reach: another look says which.
         _ => Ok(None),
     }

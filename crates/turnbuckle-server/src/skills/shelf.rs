@@ -7,14 +7,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
-use turnbuckle_protocol::types::{
-    Resource as Definition,
-    skills::{DIRECTORY, MANIFEST, SkillEntry, SkillResource},
+use turnbuckle_protocol::{
+    skills::{Frontmatter, digest},
+    types::{
+        Resource as Definition,
+        skills::{DIRECTORY, MANIFEST, SkillEntry, SkillResource},
+    },
 };
 use turnbuckle_store::Change;
 
-use super::{address, frontmatter::Frontmatter, media};
+use super::{address, media};
 use crate::{
     CacheHint, RequestError, Resource,
     catalog::{Listed, Table},
@@ -56,22 +58,12 @@ impl File {
     pub(super) fn new(uri: String, bytes: &[u8], body: Body) -> Self {
         Self {
             media_type: media::of(&uri),
-            digest: digest(bytes),
+            digest: digest(bytes).into(),
             size: bytes.len() as u64,
             uri,
             body,
         }
     }
-}
-
-/// The hash of bytes, as it goes on the wire.
-pub(super) fn digest(bytes: &[u8]) -> Arc<str> {
-    use std::fmt::Write;
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(bytes) {
-        write!(text, "{byte:02x}").expect("a string takes all");
-    }
-    text.into()
 }
 
 /// All skills at one moment.

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use turnbuckle_protocol::types::skills::MANIFEST;
+use turnbuckle_protocol::{skills::Frontmatter, types::skills::MANIFEST};
 
 use super::{
     MOST_BYTES, MOST_FILES, address,
     error::SkillError,
-    frontmatter::Frontmatter,
     shelf::{Body, File, Volume},
 };
 

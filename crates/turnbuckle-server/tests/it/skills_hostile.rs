@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::json;
+use turnbuckle_protocol::skills::FrontmatterError;
 use turnbuckle_server::{Resource, Server, Skill, SkillError, Skills};
 
 use crate::{
@@ -243,12 +244,18 @@ async fn skills_beyond_the_limits_are_left_out() {
 fn skills_by_hand_obey_the_same_rules() {
     let tea = || Skill::new("tea", "How to brew tea.", "Boil water.").unwrap();
 
-    assert_eq!(Skill::new("Tea", "x", "").unwrap_err(), SkillError::Name);
+    assert_eq!(
+        Skill::new("Tea", "x", "").unwrap_err(),
+        FrontmatterError::Name.into()
+    );
     assert_eq!(
         Skill::new("tea", " ", "").unwrap_err(),
-        SkillError::Description
+        FrontmatterError::Description.into()
     );
-    assert_eq!(Skill::parse("# Tea").unwrap_err(), SkillError::NoHead);
+    assert_eq!(
+        Skill::parse("# Tea").unwrap_err(),
+        FrontmatterError::Missing.into()
+    );
     for path in [
         "", "/a", "a/", "a//b", "../a", "a/../b", ".", "a\\b", "a\0", "SKILL.md",
     ] {

@@ -71,6 +71,11 @@ impl ElicitSchema {
         self.required.iter().any(|required| required == name)
     }
 
+    /// Returns the names of the fields that have to be filled in.
+    pub fn required_names(&self) -> impl Iterator<Item = &str> {
+        self.required.iter().map(String::as_str)
+    }
+
     /// Turns a lone string into a list of one where the form offers several.
     ///
     /// Clients before 2025-11-25 are shown a single choice in its place, and answer accordingly.

@@ -50,7 +50,7 @@ fn a_file_that_has_not_changed_is_not_read_again() {
     let changed = pots(&mut folder);
 
     assert_eq!(&*remembered, "as remembered");
-    assert_eq!(changed, digest(b"Other pots."));
+    assert_eq!(*changed, *digest(b"Other pots."));
     assert_ne!(changed, truth);
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{error::SkillError, yaml};
+use super::yaml;
 
 /// Bytes that a head may have.
 const LONGEST: usize = 64 * 1024;
@@ -11,36 +11,63 @@ const RESERVED: &str = "io.modelcontextprotocol/";
 
 /// What the head of a `SKILL.md` says, checked.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Frontmatter {
-    pub(super) all: Map<String, Value>,
-    pub(super) name: String,
-    pub(super) description: String,
+#[non_exhaustive]
+pub struct Frontmatter {
+    /// All of it, as a list of skills repeats it.
+    pub all: Map<String, Value>,
+    /// What the skill is called.
+    pub name: String,
+    /// When to use it.
+    pub description: String,
+}
+
+/// Why the head of a `SKILL.md` cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrontmatterError {
+    /// There is no head.
+    #[error("`SKILL.md` does not begin with a line `---`, a head in YAML and another line `---`")]
+    Missing,
+    /// It cannot be read.
+    #[error("the head of `SKILL.md`: {0}")]
+    Unreadable(String),
+    /// The name is missing or not one that a skill can have.
+    #[error(
+        "`name` must be 1 to 64 lower-case letters, digits and single hyphens, with no hyphen first or last"
+    )]
+    Name,
+    /// Nothing says when to use the skill.
+    #[error("`description` must say when to use the skill")]
+    Description,
+    /// It uses a name that the protocol keeps for itself.
+    #[error("`metadata` has the key `{0}`, whose prefix is reserved")]
+    Reserved(String),
 }
 
 impl Frontmatter {
     /// Reads the head of a file.
-    pub(super) fn of(markdown: &str) -> Result<Self, SkillError> {
-        let head = head(markdown).ok_or(SkillError::NoHead)?;
+    pub fn of(markdown: &str) -> Result<Self, FrontmatterError> {
+        let head = head(markdown).ok_or(FrontmatterError::Missing)?;
         if head.len() > LONGEST {
             let error = format!("it has more than {LONGEST} bytes");
-            return Err(SkillError::Head(error));
+            return Err(FrontmatterError::Unreadable(error));
         }
-        match yaml::read(head).map_err(SkillError::Head)? {
+        match yaml::read(head).map_err(FrontmatterError::Unreadable)? {
             Value::Object(all) => Self::check(all),
-            _ => Err(SkillError::Head("it is no mapping".to_owned())),
+            _ => Err(FrontmatterError::Unreadable("it is no mapping".to_owned())),
         }
     }
 
-    fn check(all: Map<String, Value>) -> Result<Self, SkillError> {
+    fn check(all: Map<String, Value>) -> Result<Self, FrontmatterError> {
         let text = |key: &str| all.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = text("name").filter(|name| is_name(name));
-        let name = name.ok_or(SkillError::Name)?;
+        let name = name.ok_or(FrontmatterError::Name)?;
         let description = text("description").filter(|text| !text.trim().is_empty());
-        let description = description.ok_or(SkillError::Description)?;
+        let description = description.ok_or(FrontmatterError::Description)?;
         let metadata = all.get("metadata").and_then(Value::as_object);
         let mut keys = metadata.into_iter().flat_map(Map::keys);
         if let Some(key) = keys.find(|key| key.starts_with(RESERVED)) {
-            return Err(SkillError::Reserved(key.clone()));
+            return Err(FrontmatterError::Reserved(key.clone()));
         }
         Ok(Self {
             all,
@@ -116,29 +143,35 @@ mod tests {
         ] {
             assert_eq!(
                 Frontmatter::of(markdown),
-                Err(SkillError::NoHead),
+                Err(FrontmatterError::Missing),
                 "{markdown:?}"
             );
         }
-        assert!(matches!(head("a: ["), SkillError::Head(_)));
-        assert!(matches!(head("- a"), SkillError::Head(_)));
+        assert!(matches!(head("a: ["), FrontmatterError::Unreadable(_)));
+        assert!(matches!(head("- a"), FrontmatterError::Unreadable(_)));
         assert!(matches!(
             head(&format!("a: {}", "x".repeat(70_000))),
-            SkillError::Head(_)
+            FrontmatterError::Unreadable(_)
         ));
-        assert_eq!(head("name: tea"), SkillError::Description);
-        assert_eq!(head("name: tea\ndescription: ' '"), SkillError::Description);
-        assert_eq!(head("name: tea\ndescription: 7"), SkillError::Description);
+        assert_eq!(head("name: tea"), FrontmatterError::Description);
+        assert_eq!(
+            head("name: tea\ndescription: ' '"),
+            FrontmatterError::Description
+        );
+        assert_eq!(
+            head("name: tea\ndescription: 7"),
+            FrontmatterError::Description
+        );
         assert_eq!(
             head("name: tea\ndescription: x\nmetadata: {io.modelcontextprotocol/a: 1}"),
-            SkillError::Reserved("io.modelcontextprotocol/a".to_owned())
+            FrontmatterError::Reserved("io.modelcontextprotocol/a".to_owned())
         );
         let long = "a".repeat(65);
         for name in [
             "", "Tea", "tea pot", "-tea", "tea-", "a--b", "tée", "a_b", "../a", &long, "7.5",
         ] {
             let error = head(&format!("name: {name}\ndescription: x"));
-            assert_eq!(error, SkillError::Name, "{name}");
+            assert_eq!(error, FrontmatterError::Name, "{name}");
         }
     }
 }

@@ -1,0 +1,45 @@
+//! What can be done, a file each. The comment of a command is its help.
+
+mod call;
+mod complete;
+mod completions;
+mod info;
+mod listen;
+mod man;
+mod ping;
+mod prompt;
+mod prompts;
+mod read;
+mod resources;
+mod servers;
+mod skills;
+mod tools;
+
+pub(crate) use call::Call;
+pub(crate) use complete::Complete;
+pub(crate) use completions::Completions;
+pub(crate) use info::Info;
+pub(crate) use listen::Listen;
+pub(crate) use man::Man;
+pub(crate) use ping::Ping;
+pub(crate) use prompt::Prompt;
+pub(crate) use prompts::Prompts;
+pub(crate) use read::Read;
+pub(crate) use resources::Resources;
+pub(crate) use servers::Servers;
+pub(crate) use skills::Skills;
+pub(crate) use tools::Tools;
+
+use crate::arguments::Command;
+use crate::context::Context;
+use crate::failure::Result;
+
+/// Does what the command line says.
+pub(crate) fn run(command: Command, context: &Context) -> Result {
+    match command {
+        Command::Servers(command) => command.run(context),
+        Command::Completions(command) => command.run(context),
+        Command::Man(command) => command.run(context),
+        _ => todo!(),
+    }
+}

@@ -1,0 +1,93 @@
+//! `turnbuckle man`.
+
+use clap::CommandFactory;
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::failure::Result;
+
+/// Print the manual page
+///
+/// All commands are on one page: turnbuckle man | man -l -
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {}
+
+impl Man {
+    pub(crate) fn run(&self, context: &Context) -> Result {
+        context.bytes(&page()?)
+    }
+}
+
+/// One page for all commands, so that it can be read without being installed.
+fn page() -> Result<Vec<u8>> {
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    command.build();
+    let main = clap_mangen::Man::new(command.clone());
+    let mut page = Vec::new();
+    main.render_title(&mut page)?;
+    main.render_name_section(&mut page)?;
+    main.render_synopsis_section(&mut page)?;
+    main.render_description_section(&mut page)?;
+    main.render_options_section(&mut page)?;
+    for command in command.get_subcommands() {
+        page.extend(format!(".SH \"{}\"\n", command.get_name().to_uppercase()).bytes());
+        page.extend(section(command)?);
+    }
+    main.render_extra_section(&mut page)?;
+    Ok(page)
+}
+
+/// The part of a page about one command, its own options only.
+fn section(command: &clap::Command) -> Result<Vec<u8>> {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim();
+    let about = command.get_long_about().or(command.get_about());
+    let mut text = format!(".nf\n{}\n.fi\n.PP\n", escaped(usage));
+    text += &escaped(&about.map(ToString::to_string).unwrap_or_default());
+    text.push('\n');
+    for argument in command
+        .get_arguments()
+        .filter(|argument| !argument.is_global_set())
+    {
+        let names = argument.get_value_names().unwrap_or_default();
+        let label = match argument.get_long() {
+            Some("help") => continue,
+            Some(long) => format!("--{long}"),
+            None => names.first().map_or(String::new(), ToString::to_string),
+        };
+        let help = argument
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        text += &format!(".TP\n\\fB{}\\fR\n{}\n", escaped(&label), escaped(&help));
+    }
+    Ok(text.into_bytes())
+}
+
+/// Keeps roff from reading text as requests.
+fn escaped(text: &str) -> String {
+    let line = |line: &str| {
+        let line = line.replace('\\', "\\\\").replace('-', "\\-");
+        match line.starts_with(['.', '\'']) {
+            true => format!("\\&{line}"),
+            false => line,
+        }
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_tells_of_every_command() {
+        let page = String::from_utf8(page().unwrap()).unwrap();
+
+        for command in Arguments::command().get_subcommands() {
+            let head = format!(".SH \"{}\"", command.get_name().to_uppercase());
+            assert!(page.contains(&head), "{head}");
+        }
+        assert!(page.contains("\\-\\-args"), "{page}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Tables: columns as wide as they need to be, the last one wrapped to the terminal.
+
+use super::{style, wrap};
+
+/// Rows under a head. Cells are plain text; the first column is shown as names.
+#[derive(Debug)]
+pub(crate) struct Table {
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+/// The last column is never made narrower than this.
+const LEAST: usize = 20;
+
+impl Table {
+    /// Creates a table without rows.
+    pub(crate) fn new(head: &[&'static str]) -> Self {
+        Self {
+            head: head.to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row with a cell for each column.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let row: Vec<_> = cells.into_iter().collect();
+        debug_assert_eq!(row.len(), self.head.len());
+        self.rows.push(row);
+    }
+
+    /// Returns the table, with colours, for a terminal of some width.
+    pub(crate) fn render(&self, width: usize) -> String {
+        let widths = self.widths(width);
+        let head: Vec<_> = self.head.iter().map(|&name| name.to_owned()).collect();
+        let mut text = render_row(&head, &widths, |_| style::HEAD);
+        for row in &self.rows {
+            text += &render_row(row, &widths, |column| match column {
+                0 => style::NAME,
+                _ => anstyle::Style::new(),
+            });
+        }
+        text
+    }
+
+    /// All columns get what they need if there is room. Otherwise the last one gets what the others leave, and they
+    /// share three fifths of the terminal.
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let needed = |column: usize| {
+            let cells = self.rows.iter().map(|row| wrap::width(&row[column]));
+            cells.max().unwrap_or(0).max(wrap::width(self.head[column]))
+        };
+        let mut widths: Vec<_> = (0..self.head.len()).map(needed).collect();
+        let all: usize = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let Some((last, others)) = widths.split_last_mut() else {
+            return widths;
+        };
+        if all <= width {
+            return widths;
+        }
+        let share = width * 3 / 5 / others.len().max(1);
+        for column in &mut *others {
+            *column = usize::min(*column, share.max(8));
+        }
+        let used: usize = others.iter().map(|column| column + GAP).sum();
+        *last = usize::min(*last, width.saturating_sub(used).max(LEAST));
+        widths
+    }
+}
+
+fn render_row(
+    row: &[String],
+    widths: &[usize],
+    style_of: impl Fn(usize) -> anstyle::Style,
+) -> String {
+    let cells: Vec<_> = row
+        .iter()
+        .zip(widths)
+        .map(|(cell, &width)| wrap::lines(cell, width))
+        .collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let mut text = String::new();
+    for line in 0..height {
+        let mut owed = 0;
+        for (column, cell) in cells.iter().enumerate() {
+            let part = cell.get(line).map_or("", String::as_str);
+            if !part.is_empty() {
+                text.extend(std::iter::repeat_n(' ', owed));
+                text += &style::paint(style_of(column), part);
+                owed = 0;
+            }
+            owed += widths[column] - wrap::width(part) + GAP;
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_by_what_is_seen() {
+        let mut table = Table::new(&["name", "description"]);
+        table.row(["oslo".to_owned(), "the capital".to_owned()]);
+        table.row(["東京都".to_owned(), "another one".to_owned()]);
+        table.row(["x".to_owned(), String::new()]);
+
+        insta::assert_snapshot!(style::without(&table.render(80)), @r"
+        name    description
+        oslo    the capital
+        東京都  another one
+        x
+        ");
+    }
+
+    #[test]
+    fn the_last_column_wraps_to_the_terminal() {
+        let mut table = Table::new(&["name", "description"]);
+        table.row([
+            "forecast".to_owned(),
+            "Says what the weather will be like".to_owned(),
+        ]);
+
+        insta::assert_snapshot!(style::without(&table.render(32)), @r"
+        name      description
+        forecast  Says what the weather
+                  will be like
+        ");
+    }
+}

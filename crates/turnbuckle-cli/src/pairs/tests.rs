@@ -1,0 +1,155 @@
+use serde_json::json;
+
+use super::*;
+
+fn schema() -> JsonObject {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "scale": {"type": "number"},
+            "loud": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "counts": {"type": "array", "items": {"type": "integer"}},
+            "unit": {"enum": ["C", "F", 1]},
+            "maybe": {"type": ["integer", "null"]},
+            "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "optional": {"anyOf": [{"$ref": "#/$defs/Days"}, {"type": "null"}]},
+            "list": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+            "where": {"type": "object"},
+            "free": {},
+        },
+        "additionalProperties": false,
+        "$defs": {"Days": {"type": "integer"}},
+    });
+    schema.as_object().cloned().unwrap()
+}
+
+fn read(words: &[&str]) -> Result<Value, PairError> {
+    let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+    arguments(&words, JsonObject::new(), &schema()).map(Value::Object)
+}
+
+fn problem(words: &[&str]) -> String {
+    read(words).unwrap_err().to_string()
+}
+
+#[test]
+fn values_are_typed_by_the_schema() {
+    let read = read(&[
+        "city=Oslo = great",
+        "days=3",
+        "scale=0.5",
+        "loud=true",
+        "tags=a, b",
+        "counts=1,2",
+        "unit=1",
+        "maybe=null",
+        "either=7",
+        "optional=3",
+        "list=1,2",
+        r#"where={"lat": 1}"#,
+        "free=5",
+    ]);
+
+    assert_eq!(
+        read.unwrap(),
+        json!({
+            "city": "Oslo = great", "days": 3, "scale": 0.5, "loud": true, "tags": ["a", "b"], "counts": [1, 2],
+            "unit": 1, "maybe": null, "either": "7", "optional": 3, "list": [1, 2], "where": {"lat": 1}, "free": "5",
+        })
+    );
+}
+
+#[test]
+fn a_repeated_key_makes_a_list_in_which_commas_are_letters() {
+    assert_eq!(
+        read(&["tags=a,b", "tags=c"]).unwrap(),
+        json!({"tags": ["a,b", "c"]})
+    );
+    assert_eq!(
+        read(&["counts=1", "counts:=2"]).unwrap(),
+        json!({"counts": [1, 2]})
+    );
+    assert_eq!(read(&["tags="]).unwrap(), json!({"tags": []}));
+    assert_eq!(read(&[r#"tags=["x"]"#]).unwrap(), json!({"tags": ["x"]}));
+    insta::assert_snapshot!(problem(&["days=1", "days=2"]), @"`days` is given more than once, and is no list");
+}
+
+#[test]
+fn json_is_taken_as_it_is() {
+    assert_eq!(
+        read(&["days:=\"three\"", "free:=[1,{}]"]).unwrap(),
+        json!({"days": "three", "free": [1, {}]})
+    );
+}
+
+#[test]
+fn large_integers_stay_exact() {
+    assert_eq!(
+        read(&["days=18446744073709551615"]).unwrap(),
+        json!({"days": u64::MAX})
+    );
+    assert_eq!(
+        read(&["scale=9007199254740993"]).unwrap(),
+        json!({"scale": 9007199254740993u64})
+    );
+}
+
+#[test]
+fn an_error_names_the_key_and_what_is_expected() {
+    insta::assert_snapshot!(problem(&["days=three"]), @"`days` has to be integer, and not `three`");
+    insta::assert_snapshot!(problem(&["days=1.5"]), @"`days` has to be integer, and not `1.5`");
+    insta::assert_snapshot!(problem(&["loud=yes"]), @"`loud` has to be boolean, and not `yes`");
+    insta::assert_snapshot!(problem(&["unit=K"]), @r#"`unit` has to be "C" | "F" | 1, and not `K`"#);
+    insta::assert_snapshot!(problem(&["counts=1,x"]), @"`counts` has to be integer[], and not `1,x`");
+    insta::assert_snapshot!(problem(&["scale=NaN"]), @"`scale` has to be number, and not `NaN`");
+    insta::assert_snapshot!(problem(&["free:=[1"]), @"`free` is not JSON: EOF while parsing a list at line 1 column 2");
+    insta::assert_snapshot!(problem(&["Oslo"]), @"`Oslo` is neither `key=value` nor `key:=json`");
+    insta::assert_snapshot!(problem(&["=x"]), @"`=x` is neither `key=value` nor `key:=json`");
+    insta::assert_snapshot!(problem(&["town=Oslo"]), @"there is no argument `town`; there is `city`, `days`, `scale`, `loud`, `tags`, `counts`, `unit`, `maybe`, `either`, `optional`, `list`, `where`, `free`");
+}
+
+#[test]
+fn pairs_win_over_the_object_below_them() {
+    let below = json!({"city": "Bergen", "days": 1})
+        .as_object()
+        .cloned()
+        .unwrap();
+
+    let merged = arguments(&["days=2".to_owned()], below, &schema()).unwrap();
+
+    assert_eq!(Value::Object(merged), json!({"city": "Bergen", "days": 2}));
+}
+
+#[test]
+fn an_object_comes_from_text_file_or_stdin() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.json"), r#"{"a": 2}"#).unwrap();
+    let read = |text: &str| read_object(text, folder.path(), &br#"{"a": 3}"#[..]);
+
+    assert_eq!(read(r#"{"a": 1}"#).unwrap()["a"], 1);
+    assert_eq!(read("@a.json").unwrap()["a"], 2);
+    assert_eq!(read("-").unwrap()["a"], 3);
+    assert_eq!(
+        read("[1]").unwrap_err().to_string(),
+        "`--args` is not a JSON object"
+    );
+    insta::assert_snapshot!(read("{").unwrap_err(), @"`--args` is not a JSON object: EOF while parsing an object at line 1 column 1");
+    assert!(
+        read("@b.json")
+            .unwrap_err()
+            .to_string()
+            .starts_with("`--args` cannot be read from b.json")
+    );
+}
+
+#[test]
+fn arguments_of_prompts_are_text() {
+    assert_eq!(
+        texts(&["a=1=2".to_owned()]).unwrap(),
+        [("a".to_owned(), "1=2".to_owned())]
+    );
+    assert!(texts(&["a".to_owned()]).is_err());
+}

@@ -1,0 +1,190 @@
+//! What a schema expects of one argument, and text made into that.
+
+use serde_json::{Number, Value};
+use turnbuckle_protocol::types::JsonObject;
+
+use super::{Pair, PairError};
+use crate::output::signature::{Kinds, parameters};
+
+/// What one argument has to be.
+#[derive(Debug)]
+pub(super) struct Expectation<'a> {
+    key: &'a str,
+    root: Kinds<'a>,
+    schema: &'a Value,
+}
+
+/// A schema that says nothing.
+const ANYTHING: Value = Value::Bool(true);
+
+impl<'a> Expectation<'a> {
+    /// Finds what the schema of a tool says about an argument.
+    pub(super) fn of(key: &'a str, schema: &'a JsonObject) -> Result<Self, PairError> {
+        let named = schema
+            .get("properties")
+            .and_then(|properties| properties.get(key));
+        let schema_of_key = match (named, schema.get("additionalProperties")) {
+            (Some(schema), _) => schema,
+            (None, Some(Value::Bool(false))) => return Err(unknown(key, schema)),
+            (None, Some(others)) => others,
+            (None, None) => &ANYTHING,
+        };
+        Ok(Self {
+            key,
+            root: Kinds::of(schema),
+            schema: schema_of_key,
+        })
+    }
+
+    /// Makes a value from all words that have this key.
+    pub(super) fn value(&self, pairs: &[&Pair]) -> Result<Value, PairError> {
+        match pairs {
+            [Pair::Json(_, value)] => Ok(value.clone()),
+            [Pair::Text(_, text)] => self.typed(text, self.schema, 4),
+            several => self.items(several),
+        }
+    }
+
+    fn items(&self, pairs: &[&Pair]) -> Result<Value, PairError> {
+        if !self.allows(self.schema, "array") {
+            return Err(PairError::Repeated(self.key.to_owned()));
+        }
+        let item = self.item();
+        let value = |pair: &&Pair| match pair {
+            Pair::Json(_, value) => Ok(value.clone()),
+            Pair::Text(_, text) => self.typed(text, item, 4),
+        };
+        pairs
+            .iter()
+            .map(value)
+            .collect::<Result<_, _>>()
+            .map(Value::Array)
+    }
+
+    /// Text stays text wherever the schema allows it; otherwise it is read as the first thing that fits.
+    fn typed(&self, text: &str, schema: &Value, depth: u32) -> Result<Value, PairError> {
+        let schema = self.root.resolve(schema).unwrap_or(&ANYTHING);
+        if let Some(value) = chosen(text, schema) {
+            return value.ok_or_else(|| self.unfit(text, schema));
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(parts) = schema.get(keyword).and_then(Value::as_array)
+                && depth > 0
+            {
+                let texts = parts.iter().find(|part| self.allows(part, "string"));
+                let parts = texts.into_iter().chain(parts);
+                let mut values = parts.filter_map(|part| self.typed(text, part, depth - 1).ok());
+                return values.next().ok_or_else(|| self.unfit(text, schema));
+            }
+        }
+        let names = names(schema);
+        if names.is_empty() || names.contains(&"string") {
+            return Ok(text.into());
+        }
+        let mut values = names.iter().filter_map(|name| self.named(text, name));
+        values.next().ok_or_else(|| self.unfit(text, schema))
+    }
+
+    fn named(&self, text: &str, name: &str) -> Option<Value> {
+        match name {
+            "integer" => integer(text),
+            "number" => number(text),
+            "boolean" => text.parse().ok().map(Value::Bool),
+            "null" => (text == "null").then_some(Value::Null),
+            "array" => self.list(text),
+            "object" => serde_json::from_str(text).ok().filter(Value::is_object),
+            _ => None,
+        }
+    }
+
+    fn list(&self, text: &str) -> Option<Value> {
+        if text.starts_with('[') {
+            return serde_json::from_str(text).ok();
+        }
+        if text.is_empty() {
+            return Some(Value::Array(Vec::new()));
+        }
+        let item = self.item();
+        let items = text.split(',').map(|text| self.typed(text.trim(), item, 0));
+        items.collect::<Result<_, _>>().ok().map(Value::Array)
+    }
+
+    fn item(&self) -> &Value {
+        let schema = self.root.resolve(self.schema).unwrap_or(&ANYTHING);
+        let parts = ["anyOf", "oneOf"].into_iter();
+        let mut parts = parts
+            .filter_map(|keyword| schema.get(keyword)?.as_array())
+            .flatten();
+        let array = parts
+            .find(|part| self.allows(part, "array"))
+            .unwrap_or(schema);
+        let array = self.root.resolve(array).unwrap_or(&ANYTHING);
+        array.get("items").unwrap_or(&ANYTHING)
+    }
+
+    /// Says whether a schema allows a kind of value by name, here or in one of its alternatives.
+    fn allows(&self, schema: &Value, kind: &str) -> bool {
+        let schema = self.root.resolve(schema).unwrap_or(&ANYTHING);
+        let parts = ["anyOf", "oneOf"].into_iter();
+        let mut parts = parts
+            .filter_map(|keyword| schema.get(keyword)?.as_array())
+            .flatten();
+        let within = |part: &Value| {
+            let part = self.root.resolve(part).unwrap_or(&ANYTHING);
+            names(part).contains(&kind)
+        };
+        names(schema).contains(&kind) || parts.any(within)
+    }
+
+    fn unfit(&self, text: &str, schema: &Value) -> PairError {
+        PairError::Unfit {
+            key: self.key.to_owned(),
+            expected: self.root.of_value(schema),
+            value: text.to_owned(),
+        }
+    }
+}
+
+/// Returns the value of a fixed choice that text means; the inner `None` if it means none.
+fn chosen(text: &str, schema: &Value) -> Option<Option<Value>> {
+    let one = schema.get("const").map(std::slice::from_ref);
+    let values = one.or_else(|| schema.get("enum")?.as_array().map(Vec::as_slice))?;
+    let means = |value: &&Value| match value {
+        Value::String(value) => value == text,
+        other => other.to_string() == text,
+    };
+    Some(values.iter().find(means).cloned())
+}
+
+fn names(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Digits of any length stay exact as far as 64 bits reach.
+fn integer(text: &str) -> Option<Value> {
+    let signed = text.parse::<i64>().map(Value::from);
+    signed
+        .or_else(|_| text.parse::<u64>().map(Value::from))
+        .ok()
+}
+
+fn number(text: &str) -> Option<Value> {
+    integer(text).or_else(|| Number::from_f64(text.parse().ok()?).map(Value::Number))
+}
+
+fn unknown(key: &str, schema: &JsonObject) -> PairError {
+    let known: Vec<_> = parameters(schema)
+        .map(|known| format!("`{}`", known.name))
+        .collect();
+    PairError::Unknown {
+        key: key.to_owned(),
+        known: match known.is_empty() {
+            true => "none".to_owned(),
+            false => known.join(", "),
+        },
+    }
+}

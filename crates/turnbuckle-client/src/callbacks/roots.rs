@@ -1,0 +1,263 @@
+//! The folders that a client lets servers look at.
+
+use std::{path::Path, sync::Arc};
+
+use tokio::sync::watch;
+use turnbuckle_protocol::types::Root;
+
+use super::form::has_uri_characters;
+
+/// The folders that a client lets servers look at; clones share one list.
+///
+/// Keep a clone and change the list whenever it changes: servers that want to know are told. Which folders may be shown,
+/// and whether they are still there, is for the program to say.
+///
+/// ```
+/// use turnbuckle_client::Roots;
+///
+/// # fn main() -> Result<(), turnbuckle_client::RootError> {
+/// let roots = Roots::new(["file:///home/ada/engine"])?;
+/// roots.add("file:///home/ada/notes")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Roots {
+    list: Arc<watch::Sender<Vec<Root>>>,
+}
+
+impl Roots {
+    /// Shows roots: `file:` URIs, or [`Root`]s with a name.
+    pub fn new(roots: impl IntoIterator<Item = impl IntoRoot>) -> Result<Self, RootError> {
+        let roots = checked(roots)?;
+        Ok(Self {
+            list: Arc::new(watch::Sender::new(roots)),
+        })
+    }
+
+    /// Returns the list as it is now.
+    pub fn list(&self) -> Vec<Root> {
+        self.list.borrow().clone()
+    }
+
+    /// Replaces the list.
+    pub fn set(&self, roots: impl IntoIterator<Item = impl IntoRoot>) -> Result<(), RootError> {
+        let roots = checked(roots)?;
+        self.list.send_if_modified(|list| {
+            let differs = *list != roots;
+            *list = roots;
+            differs
+        });
+        Ok(())
+    }
+
+    /// Adds a root, in place of one with the same address.
+    pub fn add(&self, root: impl IntoRoot) -> Result<(), RootError> {
+        let root = root.into_root()?;
+        self.list.send_if_modified(|list| {
+            match list.iter_mut().find(|known| known.uri == root.uri) {
+                Some(known) if *known == root => return false,
+                Some(known) => *known = root,
+                None => list.push(root),
+            }
+            true
+        });
+        Ok(())
+    }
+
+    /// Removes a root by its address; says whether there was one.
+    pub fn remove(&self, uri: &str) -> bool {
+        self.list.send_if_modified(|list| {
+            let before = list.len();
+            list.retain(|root| root.uri != uri);
+            list.len() != before
+        })
+    }
+
+    /// Tells when the list changes from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<Vec<Root>> {
+        self.list.subscribe()
+    }
+}
+
+/// What can become a root: the text of a `file:` URI, an absolute path, or a [`Root`].
+pub trait IntoRoot {
+    /// Makes it a root, if its address is one that a root can have.
+    fn into_root(self) -> Result<Root, RootError>;
+}
+
+impl IntoRoot for Root {
+    fn into_root(self) -> Result<Root, RootError> {
+        check(&self.uri)?;
+        Ok(self)
+    }
+}
+
+impl IntoRoot for &str {
+    fn into_root(self) -> Result<Root, RootError> {
+        Root::new(self).into_root()
+    }
+}
+
+impl IntoRoot for String {
+    fn into_root(self) -> Result<Root, RootError> {
+        Root::new(self).into_root()
+    }
+}
+
+impl IntoRoot for &Path {
+    fn into_root(self) -> Result<Root, RootError> {
+        let shown = || self.display().to_string();
+        let path = self.to_str().filter(|_| self.is_absolute());
+        let path = path.ok_or_else(|| RootError::Path(shown()))?;
+        Root::new(of_path(path)).into_root()
+    }
+}
+
+/// Why something is no root.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RootError {
+    /// The address is no `file:` URI of an absolute path.
+    #[error("`{0}` is no `file:///` URI of a folder")]
+    Uri(String),
+    /// The address leads out of itself again, by `..` or something that decodes to it.
+    #[error("`{0}` has segments that lead elsewhere")]
+    Traversal(String),
+    /// The path is relative or not UTF-8.
+    #[error("`{0}` is no absolute path in UTF-8")]
+    Path(String),
+}
+
+fn checked(roots: impl IntoIterator<Item = impl IntoRoot>) -> Result<Vec<Root>, RootError> {
+    roots.into_iter().map(IntoRoot::into_root).collect()
+}
+
+fn check(uri: &str) -> Result<(), RootError> {
+    let is_file = uri
+        .get(..7)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file://"));
+    let path = is_file
+        .then(|| uri[7..].find('/').map(|at| &uri[7 + at..]))
+        .flatten();
+    let path = path.filter(|path| has_uri_characters(path) && !path.contains(['?', '#']));
+    let path = path.ok_or_else(|| RootError::Uri(uri.to_owned()))?;
+    match path.split('/').any(leads_elsewhere) {
+        true => Err(RootError::Traversal(uri.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Says whether a segment, once decoded, is more than a name.
+fn leads_elsewhere(segment: &str) -> bool {
+    let decoded = segment.to_ascii_lowercase().replace("%2e", ".");
+    matches!(&*decoded, "." | "..")
+        || ["%2f", "%5c", "%00"]
+            .iter()
+            .any(|hidden| decoded.contains(hidden))
+}
+
+/// The `file:` URI of an absolute path.
+fn of_path(path: &str) -> String {
+    use std::fmt::Write;
+    let mut uri = "file://".to_owned();
+    if !path.starts_with('/') {
+        uri.push('/');
+    }
+    for byte in path.bytes() {
+        match byte {
+            // Windows writes `\` between names; elsewhere it is part of one, which no server can tell.
+            b'\\' if std::path::MAIN_SEPARATOR == '\\' => uri.push('/'),
+            byte if byte.is_ascii_alphanumeric() || b"-._~/:!$&'()*+,;=@".contains(&byte) => {
+                uri.push(char::from(byte));
+            }
+            byte => write!(uri, "%{byte:02X}").expect("a string takes all"),
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_and_a_repetition_is_not() {
+        let roots = Roots::new(["file:///a"]).unwrap();
+        let mut changes = roots.changes();
+        let mut told = || {
+            let changed = changes.has_changed().unwrap();
+            changes.mark_unchanged();
+            changed
+        };
+
+        roots.add("file:///a").unwrap();
+        assert!(!told());
+        roots.add(Root::new("file:///a").name("A")).unwrap();
+        assert!(told());
+        roots.clone().add("file:///b").unwrap();
+        assert!(told());
+        roots.set(roots.list()).unwrap();
+        assert!(!told());
+        assert!(roots.remove("file:///a") && told());
+        assert!(!roots.remove("file:///a") && !told());
+        roots.set(Vec::<Root>::new()).unwrap();
+        assert!(told());
+        assert_eq!(roots.list(), []);
+    }
+
+    #[test]
+    fn roots_are_file_uris_that_stay_where_they_are() {
+        for uri in [
+            "file:///",
+            "file:///home/ada",
+            "file://host/share",
+            "FILE:///a%20b",
+        ] {
+            assert!(Roots::new([uri]).is_ok(), "{uri}");
+        }
+        for uri in [
+            "",
+            "/home",
+            "file:",
+            "file://",
+            "file:/a",
+            "https://example.com/",
+            "file:///a b",
+            "file:///a?b",
+            "file:///a#b",
+            "file:///ü",
+            "file:///%zz",
+            "file:///a\0",
+        ] {
+            assert_eq!(
+                Roots::new([uri]).unwrap_err(),
+                RootError::Uri(uri.to_owned())
+            );
+        }
+        for uri in [
+            "file:///a/..",
+            "file:///a/../b",
+            "file:///./a",
+            "file:///%2e%2E/a",
+            "file:///.%2e",
+            "file:///a%2f..",
+            "file:///a%5C",
+            "file:///%00",
+        ] {
+            assert_eq!(
+                Roots::new([uri]).unwrap_err(),
+                RootError::Traversal(uri.to_owned())
+            );
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_become_uris() {
+        let roots = Roots::new([Path::new("/home/ada/my notes/100%")]).unwrap();
+        assert_eq!(roots.list()[0].uri, "file:///home/ada/my%20notes/100%25");
+        assert!(Roots::new([Path::new("notes")]).is_err());
+        assert!(Roots::new([Path::new("/a/../b")]).is_err());
+    }
+}

@@ -1,0 +1,429 @@
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::{ContentBlock, ElicitAction};
+
+use super::*;
+
+const MODERN: Revision = Revision::V2026_07_28;
+const BEFORE: Revision = Revision::V2025_11_25;
+const OLDER: Revision = Revision::V2025_06_18;
+
+async fn ask(
+    callbacks: &Callbacks,
+    method: &str,
+    params: Value,
+    of: Revision,
+) -> Result<Value, RpcError> {
+    callbacks.answer(method, &params.to_string(), of).await
+}
+
+fn name_form() -> Value {
+    json!({
+        "message": "who?",
+        "requestedSchema": {
+            "type": "object",
+            "properties": { "name": { "type": "string", "default": "Ada" } },
+            "required": ["name"],
+        },
+    })
+}
+
+/// Whoever is asked by a form answers so.
+fn with_form(answer: fn(FormRequest) -> Result<ElicitResult, FormError>) -> Callbacks {
+    let mut callbacks = Callbacks::default();
+    callbacks.on_form(move |form| async move { answer(form) });
+    callbacks
+}
+
+fn question(params: Value) -> Value {
+    let mut asked = json!({
+        "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }],
+        "maxTokens": 10,
+    });
+    asked
+        .as_object_mut()
+        .unwrap()
+        .extend(params.as_object().unwrap().clone());
+    asked
+}
+
+fn with_model(content: ContentBlock, tools: bool) -> Callbacks {
+    let mut callbacks = Callbacks::default();
+    callbacks.on_sample(move |_| {
+        let result = CreateMessageResult::new("m", content.clone());
+        std::future::ready(Ok(result))
+    });
+    if tools {
+        callbacks.sampling_tools();
+    }
+    callbacks
+}
+
+fn tool_use() -> ContentBlock {
+    serde_json::from_value(json!({ "type": "tool_use", "id": "1", "name": "look", "input": {} }))
+        .unwrap()
+}
+
+#[test]
+fn capabilities_follow_from_who_answers() {
+    req!("elicitation.capability.mode");
+    req!("sampling.tools.declare");
+    let written = |callbacks: &Callbacks| {
+        let mut capabilities = serde_json::to_value(callbacks.capabilities()).unwrap();
+        let extensions = capabilities
+            .as_object_mut()
+            .unwrap()
+            .shift_remove("extensions");
+        assert_eq!(
+            extensions,
+            Some(json!({ "io.modelcontextprotocol/tasks": {} }))
+        );
+        capabilities
+    };
+    let mut callbacks = Callbacks::default();
+    assert_eq!(written(&callbacks), json!({}));
+
+    callbacks.on_form(|form| async move { form.decline() });
+    assert_eq!(
+        written(&callbacks),
+        json!({ "elicitation": { "form": {} } })
+    );
+    callbacks.on_visit(|_| async { Consent::Accept });
+    callbacks.on_sample(|request| async move { Err(request.refuse()) });
+    callbacks.set_roots(Roots::new(["file:///a"]).unwrap());
+    assert_eq!(
+        written(&callbacks),
+        json!({
+            "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": { "listChanged": true },
+        })
+    );
+    callbacks.sampling_tools();
+    assert_eq!(written(&callbacks)["sampling"], json!({ "tools": {} }));
+}
+
+#[test]
+fn who_only_opens_urls_declares_nothing_to_those_who_know_only_forms() {
+    let mut callbacks = Callbacks::default();
+    callbacks.on_visit(|_| async { Consent::Accept });
+    let mut capabilities = callbacks.capabilities();
+
+    capabilities.lower(OLDER);
+
+    assert_eq!(capabilities.elicitation, None);
+}
+
+#[tokio::test]
+async fn what_was_not_declared_is_not_answered() {
+    req!("roots.error.unsupported");
+    let nobody = Callbacks::default();
+    for (method, params) in [
+        ("elicitation/create", name_form()),
+        ("sampling/createMessage", question(json!({}))),
+        ("roots/list", json!({})),
+        ("tools/call", json!({})),
+    ] {
+        for revision in Revision::ALL {
+            let error = ask(&nobody, method, params.clone(), revision)
+                .await
+                .unwrap_err();
+            assert_eq!(error.code, -32601, "{method} {revision}");
+        }
+    }
+    let form = with_form(|form| form.accept_defaults());
+    let error = ask(
+        &form,
+        "elicitation/create",
+        name_form(),
+        Revision::V2025_03_26,
+    )
+    .await;
+    assert_eq!(error.unwrap_err().code, -32601);
+}
+
+#[tokio::test]
+async fn a_mode_that_was_not_declared_is_an_error_of_its_own() {
+    req!("elicitation.mode.undeclared-error");
+    let url = json!({ "mode": "url", "message": "go", "url": "https://example.com", "elicitationId": "1" });
+    let form = with_form(|form| form.accept_defaults());
+    let mut visit = Callbacks::default();
+    visit.on_visit(|_| async { Consent::Accept });
+
+    for revision in [BEFORE, MODERN] {
+        let error = ask(&form, "elicitation/create", url.clone(), revision)
+            .await
+            .unwrap_err();
+        assert_eq!(error.code, -32602);
+        let error = ask(&visit, "elicitation/create", name_form(), revision)
+            .await
+            .unwrap_err();
+        assert_eq!(error.code, -32602);
+        let answer = ask(&visit, "elicitation/create", url.clone(), revision)
+            .await
+            .unwrap();
+        assert_eq!(answer, json!({ "action": "accept" }));
+    }
+    let mut both = form.clone();
+    both.on_visit(|_| async { Consent::Accept });
+    let error = ask(&both, "elicitation/create", url, OLDER)
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, -32602);
+}
+
+#[tokio::test]
+async fn a_question_without_mode_is_a_form() {
+    req!("elicitation.request.mode-default");
+    let callbacks = with_form(|form| form.accept_defaults());
+
+    for revision in [OLDER, BEFORE, MODERN] {
+        let answer = ask(&callbacks, "elicitation/create", name_form(), revision)
+            .await
+            .unwrap();
+        assert_eq!(
+            answer,
+            json!({ "action": "accept", "content": { "name": "Ada" } })
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_an_accepted_form_has_content() {
+    req!("elicitation.result.actions");
+    let anyway = |action| ElicitResult::new(action).content(JsonObject::new());
+    for (action, expected) in [
+        (ElicitAction::Decline, json!({ "action": "decline" })),
+        (ElicitAction::Cancel, json!({ "action": "cancel" })),
+        (
+            ElicitAction::Accept,
+            json!({ "action": "accept", "content": { "name": "Ada" } }),
+        ),
+    ] {
+        let mut callbacks = Callbacks::default();
+        callbacks.on_form(move |_| async move { anyway(action) });
+
+        let answer = ask(&callbacks, "elicitation/create", name_form(), MODERN).await;
+
+        assert_eq!(answer.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn content_that_does_not_fit_is_never_sent() {
+    let wrong = JsonObject::from_iter([("name".to_owned(), json!(7))]);
+    let mut by_hand = Callbacks::default();
+    by_hand.on_form(move |_| {
+        let answer = ElicitResult::accept(wrong.clone());
+        async move { answer }
+    });
+    let by_form = with_form(|form| form.accept(json!({ "name": 7 })));
+
+    for callbacks in [by_hand, by_form] {
+        let answer = ask(&callbacks, "elicitation/create", name_form(), BEFORE).await;
+        assert_eq!(answer.unwrap_err().code, -32603);
+    }
+}
+
+#[tokio::test]
+async fn parameters_that_do_not_fit_are_told_so() {
+    let mut callbacks = with_model(ContentBlock::text("hi"), false);
+    callbacks.on_form(|form| async move { form.decline() });
+    callbacks.set_roots(Roots::new(["file:///a"]).unwrap());
+    for (method, params) in [
+        ("elicitation/create", json!({})),
+        (
+            "elicitation/create",
+            json!({ "message": "who?", "mode": "dance" }),
+        ),
+        (
+            "elicitation/create",
+            json!({ "message": "who?", "requestedSchema": { "type": "object", "properties": { "a": { "type": "object" } } } }),
+        ),
+        ("sampling/createMessage", json!({ "messages": [] })),
+        (
+            "sampling/createMessage",
+            json!({ "messages": [{ "role": "tool", "content": [] }], "maxTokens": 1 }),
+        ),
+        ("roots/list", json!("all")),
+    ] {
+        let error = ask(&callbacks, method, params.clone(), MODERN)
+            .await
+            .unwrap_err();
+        assert_eq!(error.code, -32602, "{method} {params}");
+    }
+}
+
+#[tokio::test]
+async fn dangerous_urls_never_reach_the_user() {
+    req!("elicitation.url.no-prefetch");
+    let mut callbacks = Callbacks::default();
+    callbacks.on_visit(|visit| async move { panic!("shown: {}", visit.url()) });
+    for url in [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "https://a@b.example/",
+    ] {
+        let params = json!({ "mode": "url", "message": "go", "url": url, "elicitationId": "1" });
+
+        let error = ask(&callbacks, "elicitation/create", params, BEFORE)
+            .await
+            .unwrap_err();
+
+        assert_eq!(error.code, -32602, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_callback_that_panics_fails_its_own_question() {
+    let at_once = with_form(|_| panic!("at once"));
+    let mut later = Callbacks::default();
+    later.on_form(|form| async move {
+        tokio::task::yield_now().await;
+        if form.message() == "who?" {
+            panic!("later");
+        }
+        form.decline()
+    });
+
+    for callbacks in [at_once, later] {
+        let error = ask(&callbacks, "elicitation/create", name_form(), BEFORE)
+            .await
+            .unwrap_err();
+        assert_eq!(error, RpcError::internal("the client failed to answer"));
+    }
+}
+
+#[tokio::test]
+async fn roots_are_listed_as_they_are_now() {
+    req!("roots.list.shape");
+    req!("roots.uri.file");
+    let roots = Roots::new(["file:///a"]).unwrap();
+    let mut callbacks = Callbacks::default();
+    callbacks.set_roots(roots.clone());
+
+    roots.add("file:///b").unwrap();
+
+    for revision in Revision::ALL {
+        let answer = ask(&callbacks, "roots/list", json!({}), revision)
+            .await
+            .unwrap();
+        assert_eq!(
+            answer,
+            json!({ "roots": [{ "uri": "file:///a" }, { "uri": "file:///b" }] })
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_model_answers_in_the_shape_of_the_revision() {
+    req!("sampling.result.shape");
+    let mut callbacks = Callbacks::default();
+    callbacks.on_sample(|request| async move {
+        let blocks = [ContentBlock::text("one"), ContentBlock::text("two")];
+        assert_eq!(request.max_tokens, 10);
+        Ok(CreateMessageResult::with_blocks("m", blocks))
+    });
+    let answer = async |revision| {
+        let answer = ask(
+            &callbacks,
+            "sampling/createMessage",
+            question(json!({})),
+            revision,
+        );
+        answer.await.unwrap()
+    };
+
+    for revision in [BEFORE, MODERN] {
+        let answer = answer(revision).await;
+        assert_eq!(answer["content"].as_array().unwrap().len(), 2);
+        assert_eq!(
+            (&answer["role"], &answer["model"]),
+            (&json!("assistant"), &json!("m"))
+        );
+    }
+    for revision in [OLDER, Revision::V2024_11_05] {
+        assert_eq!(answer(revision).await["content"]["type"], "text");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_with_its_own_code() {
+    req!("sampling.error.rejected");
+    let mut callbacks = Callbacks::default();
+    callbacks.on_sample(|request| async move { Err(request.refuse()) });
+
+    let answer = ask(
+        &callbacks,
+        "sampling/createMessage",
+        question(json!({})),
+        BEFORE,
+    )
+    .await;
+
+    assert_eq!(answer.unwrap_err().code, -1);
+}
+
+#[tokio::test]
+async fn tools_are_refused_unless_they_were_declared() {
+    req!("sampling.tools.client-error");
+    let tools =
+        question(json!({ "tools": [{ "name": "look", "inputSchema": { "type": "object" } }] }));
+    let choice = question(json!({ "toolChoice": { "mode": "auto" } }));
+    let without = with_model(ContentBlock::text("hi"), false);
+    let with = with_model(ContentBlock::text("hi"), true);
+    for params in [tools, choice] {
+        for revision in [BEFORE, MODERN] {
+            let answer = ask(&without, "sampling/createMessage", params.clone(), revision).await;
+            assert_eq!(answer.unwrap_err().code, -32602);
+            let answer = ask(&with, "sampling/createMessage", params.clone(), revision).await;
+            assert!(answer.is_ok());
+        }
+        let answer = ask(&with, "sampling/createMessage", params, OLDER).await;
+        assert_eq!(answer.unwrap_err().code, -32602);
+    }
+}
+
+#[tokio::test]
+async fn tool_results_that_are_missing_or_mixed_are_told_so() {
+    req!("sampling.tool-result.error");
+    let callbacks = with_model(ContentBlock::text("hi"), true);
+    let used = json!({ "role": "assistant", "content": tool_use() });
+    let result = json!({ "type": "tool_result", "toolUseId": "1", "content": [] });
+    let mixed = json!({ "role": "user", "content": [result, { "type": "text", "text": "x" }] });
+    for messages in [json!([used]), json!([used, mixed])] {
+        let params = question(json!({ "messages": messages }));
+
+        let answer = ask(&callbacks, "sampling/createMessage", params, BEFORE).await;
+
+        assert_eq!(answer.unwrap_err().code, -32602);
+    }
+}
+
+#[tokio::test]
+async fn a_model_uses_tools_as_the_server_chose() {
+    req!("sampling.tool-choice.required");
+    req!("sampling.tool-choice.none");
+    for (mode, block, fits) in [
+        ("required", ContentBlock::text("no"), false),
+        ("required", tool_use(), true),
+        ("none", ContentBlock::text("no"), true),
+        ("none", tool_use(), false),
+        ("auto", tool_use(), true),
+    ] {
+        let callbacks = with_model(block, true);
+        let params = question(json!({ "toolChoice": { "mode": mode } }));
+
+        let answer = ask(&callbacks, "sampling/createMessage", params, MODERN).await;
+
+        assert_eq!(answer.is_ok(), fits, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_wish_for_a_task_is_passed_over() {
+    req!("tasks.capability.ignore-undeclared");
+    let callbacks = with_model(ContentBlock::text("hi"), false);
+    let params = question(json!({ "task": { "ttl": 1000 } }));
+
+    let answer = ask(&callbacks, "sampling/createMessage", params, BEFORE).await;
+
+    assert_eq!(answer.unwrap()["content"]["text"], "hi");
+}
