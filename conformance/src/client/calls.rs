@@ -40,7 +40,7 @@ pub(crate) async fn say_who_asks(task: &Task) -> Result<(), Box<dyn Error>> {
         .client()
         .roots(turnbuckle_client::Roots::new(["file:///tmp"])?)
         .on_form(|form| async move { form.decline() })
-        .on_sample(|_| async { Ok(CreateMessageResult::text("none", Role::Assistant, "")) });
+        .on_sample(|_| async { Ok(CreateMessageResult::new("none", "")) });
     let client = task.connect_as(client).await?;
     client.tools().all().await?;
     client.call_tool("any", json!({})).await?;

@@ -21,6 +21,7 @@ mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;
 mod spec_meta;
+mod spec_offers;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
