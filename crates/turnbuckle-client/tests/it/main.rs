@@ -17,6 +17,7 @@ mod progress;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
+mod spec_content;
 mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;
