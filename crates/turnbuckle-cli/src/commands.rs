@@ -35,11 +35,21 @@ use crate::context::Context;
 use crate::failure::Result;
 
 /// Does what the command line says.
-pub(crate) fn run(command: Command, context: &Context) -> Result {
+pub(crate) async fn run(command: Command, context: &Context) -> Result {
     match command {
+        Command::Tools(command) => command.run(context).await,
+        Command::Call(command) => command.run(context).await,
+        Command::Resources(command) => command.run(context).await,
+        Command::Read(command) => command.run(context).await,
+        Command::Prompts(command) => command.run(context).await,
+        Command::Prompt(command) => command.run(context).await,
+        Command::Complete(command) => command.run(context).await,
+        Command::Skills(command) => command.run(context).await,
+        Command::Info(command) => command.run(context).await,
+        Command::Listen(command) => command.run(context).await,
+        Command::Ping(command) => command.run(context).await,
         Command::Servers(command) => command.run(context),
         Command::Completions(command) => command.run(context),
         Command::Man(command) => command.run(context),
-        _ => todo!(),
     }
 }

@@ -3,12 +3,13 @@
 //! stdout is data, stderr is talk.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use serde::Serialize;
 
 use crate::arguments::Options;
 use crate::environment::Environment;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::json;
 use crate::voice::Voice;
 
@@ -36,6 +37,14 @@ impl Context {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(bytes)?;
         Ok(stdout.flush()?)
+    }
+
+    /// Writes exact bytes to a file.
+    pub(crate) fn save(&self, file: &Path, bytes: &[u8]) -> Result {
+        let file = self.environment.cwd.join(file);
+        std::fs::write(&file, bytes).map_err(|error| {
+            Failure::not_asked(format!("{} cannot be written: {error}", file.display()))
+        })
     }
 
     /// Writes a JSON document to stdout.

@@ -1,10 +1,13 @@
 //! What went wrong, how to go on, and the exit code that says so.
 
+mod of_client;
+
 use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
 use anstyle::Style;
+use serde_json::Value;
 
 use crate::output::{plain, style};
 
@@ -14,6 +17,7 @@ pub(crate) struct Failure {
     kind: Kind,
     message: String,
     hint: Option<String>,
+    document: Option<Value>,
 }
 
 /// Who has the last word.
@@ -46,7 +50,30 @@ impl Failure {
             kind,
             message,
             hint: None,
+            document: None,
         }
+    }
+
+    /// The user pressed Ctrl-C.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(Kind::NotAsked, "interrupted".to_owned())
+    }
+
+    /// Adds what the server said, for programs.
+    pub(crate) fn document(mut self, document: Value) -> Self {
+        self.document = Some(document);
+        self
+    }
+
+    /// Returns what the server said, for programs.
+    pub(crate) fn as_document(&self) -> Option<&Value> {
+        self.document.as_ref()
+    }
+
+    /// Says how to go on, unless that is said already.
+    pub(crate) fn or_hint(mut self, hint: impl FnOnce() -> String) -> Self {
+        self.hint.get_or_insert_with(hint);
+        self
     }
 
     /// Says how to go on.

@@ -12,11 +12,14 @@ mod failure;
 mod form;
 mod output;
 mod pairs;
+mod questions;
 mod secret;
 mod servers;
+mod session;
 mod target;
 mod trust;
 mod visit;
+mod voice;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -27,6 +30,7 @@ use arguments::{Arguments, Color};
 use context::Context;
 use environment::Environment;
 use failure::Failure;
+use voice::Voice;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -40,14 +44,27 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs the command on a runtime of its own, which waits for no thread that still reads the terminal.
 fn run(arguments: Arguments) -> failure::Result {
     let environment = Environment::of_process()
         .map_err(|error| Failure::not_asked(format!("there is no current folder: {error}")))?;
     let context = Context {
         environment,
         options: arguments.options,
+        voice: Voice::default(),
     };
-    commands::run(arguments.command, &context)
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(commands::run(arguments.command, &context));
+    runtime.shutdown_background();
+    if let Err(failure) = &done
+        && let Some(document) = failure.as_document()
+        && context.options.json
+    {
+        context.json(document)?;
+    }
+    done
 }
 
 fn choose_colours(color: Color) {

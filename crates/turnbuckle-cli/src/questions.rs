@@ -41,7 +41,8 @@ impl Questions {
         }
         let cancelled = form.cancel();
         let server = self.server.clone();
-        let filled = self.at_terminal(move |talk| form::fill(&server, form.message(), form.schema(), talk));
+        let filled =
+            self.at_terminal(move |talk| form::fill(&server, form.message(), form.schema(), talk));
         filled.await.unwrap_or(cancelled)
     }
 

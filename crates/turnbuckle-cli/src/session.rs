@@ -49,8 +49,25 @@ pub(crate) fn patiently<T: Send + 'static>(call: Call<T>, context: &Context) -> 
     }
 }
 
+/// Does something with a server until it is over or the user has had enough, which is an end like any other.
+pub(crate) async fn until_stopped(
+    target: &Target,
+    context: &Context,
+    work: impl AsyncFnOnce(&Client) -> Result,
+) -> Result {
+    let stoppable = async |client: &Client| {
+        tokio::select! {
+            done = work(client) => done,
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        }
+    };
+    with(target, context, stoppable).await
+}
+
 async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
+        // Whoever takes Ctrl-C for something else does so first.
+        biased;
         done = work => done,
         _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
     }
@@ -107,9 +124,9 @@ fn place(target: &Target, context: &Context) -> Result<client::Target> {
         Target::Url(url) => Ok(http(url, headers, false, context).into()),
         Target::Unix(path) => Ok(Unix::new(context.environment.cwd.join(path)).into()),
         Target::Command(words) => {
-            let (program, arguments) = words.split_first().ok_or_else(|| {
-                Failure::not_asked("there is no command behind `--`")
-            })?;
+            let (program, arguments) = words
+                .split_first()
+                .ok_or_else(|| Failure::not_asked("there is no command behind `--`"))?;
             Ok(listened(Child::new(program).args(arguments), context).into())
         }
         Target::Named(name) => configured(name, context),
@@ -123,9 +140,8 @@ fn configured(name: &str, context: &Context) -> Result<client::Target> {
         context.voice.say(&warning(message));
     }
     let server = found.pick(name).ok_or_else(|| {
-        Failure::not_asked(format!("no server `{name}` is configured")).hint(
-            "`turnbuckle servers` lists those that are; a program is started by `-- PROGRAM`",
-        )
+        Failure::not_asked(format!("no server `{name}` is configured"))
+            .hint("`turnbuckle servers` lists those that are; a program is started by `-- PROGRAM`")
     })?;
     let entry = server.resolve(environment).map_err(|error| {
         let file = server.file.display();
@@ -157,7 +173,10 @@ fn child(start: &Start, server: &Server, context: &Context) -> Child {
         _ => folder.join(&start.program),
     };
     let variables = start.env.iter().map(|(name, value)| (name, value.reveal()));
-    let child = Child::new(program).args(&start.arguments).envs(variables).current_dir(folder);
+    let child = Child::new(program)
+        .args(&start.arguments)
+        .envs(variables)
+        .current_dir(folder);
     listened(child, context)
 }
 
@@ -171,7 +190,11 @@ fn listened(child: Child, context: &Context) -> Child {
 
 fn remote_place(remote: &Remote, context: &Context) -> Http {
     let given = context.options.headers.iter();
-    let named = |name: &str| given.clone().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    let named = |name: &str| {
+        given
+            .clone()
+            .any(|(other, _)| other.eq_ignore_ascii_case(name))
+    };
     // What is said on the command line counts more.
     let mut headers = remote.headers.clone();
     headers.retain(|(name, _)| !named(name));
@@ -183,9 +206,13 @@ fn http(url: &str, headers: &[(String, Secret)], sse: bool, context: &Context) -
     if context.options.verbose {
         let shown = headers.iter().map(|(name, _)| format!(", {name}: ***"));
         let shown: String = shown.collect();
-        context.voice.aside("*", &format!("{}{shown}", style::without(url)));
+        context
+            .voice
+            .aside("*", &format!("{}{shown}", style::without(url)));
     }
     let place = Http::new(url);
     let place = if sse { place.only_http_sse() } else { place };
-    headers.iter().fold(place, |place, (name, value)| place.header(name, value.reveal()))
+    headers.iter().fold(place, |place, (name, value)| {
+        place.header(name, value.reveal())
+    })
 }

@@ -36,7 +36,10 @@ impl Target {
         match self {
             Self::Command(program) => {
                 let program: Vec<_> = program.iter().map(|word| trust::quoted(word)).collect();
-                format!("turnbuckle {command}{separator}{words} -- {}", program.join(" "))
+                format!(
+                    "turnbuckle {command}{separator}{words} -- {}",
+                    program.join(" ")
+                )
             }
             other => {
                 let target = trust::quoted(&other.label());
@@ -172,9 +175,18 @@ mod tests {
         let named = Target::Named("weather".into());
         let program = Target::Command(vec!["npx".into(), "my server".into()]);
 
-        assert_eq!(named.command_line("tools", "echo"), "turnbuckle tools weather echo");
-        assert_eq!(program.command_line("tools", "echo"), "turnbuckle tools echo -- npx 'my server'");
-        assert_eq!(program.command_line("tools", ""), "turnbuckle tools -- npx 'my server'");
+        assert_eq!(
+            named.command_line("tools", "echo"),
+            "turnbuckle tools weather echo"
+        );
+        assert_eq!(
+            program.command_line("tools", "echo"),
+            "turnbuckle tools echo -- npx 'my server'"
+        );
+        assert_eq!(
+            program.command_line("tools", ""),
+            "turnbuckle tools -- npx 'my server'"
+        );
     }
 
     #[test]

@@ -61,7 +61,10 @@ impl Voice {
             _ => style::ERROR,
         };
         let level = style::paint(colour, message.level.as_str());
-        let logger = message.logger.as_deref().map(|logger| format!(" {}", plain::line(logger)));
+        let logger = message
+            .logger
+            .as_deref()
+            .map(|logger| format!(" {}", plain::line(logger)));
         let data = match message.data.as_str() {
             Some(text) => plain::line(text),
             None => plain::line(&message.data.to_string()),

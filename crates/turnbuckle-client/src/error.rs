@@ -7,12 +7,19 @@ use http::StatusCode;
 use turnbuckle_protocol::RpcError;
 
 use crate::answer::HttpFacts;
+use crate::http::{BadHeader, BadUrl, HttpError};
 use crate::stdio::{Died, SpawnError};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
+    /// The URL is none that a server can have.
+    #[error("the URL is not usable")]
+    Url(#[from] BadUrl),
+    /// A header cannot be sent.
+    #[error("a header is not usable")]
+    Header(#[from] BadHeader),
     /// The server cannot be reached, or the connection broke before anything was agreed.
     #[error("the server cannot be reached")]
     Unreachable(#[source] TransportError),
@@ -26,6 +33,8 @@ pub enum ConnectError {
         method: &'static str,
         /// What it said.
         source: RpcError,
+        /// The HTTP status it came with.
+        status: Option<StatusCode>,
     },
     /// There is no revision that both sides speak.
     #[error("no common revision: the server speaks {}", list(.server))]
@@ -216,6 +225,9 @@ pub enum TransportError {
     /// Reading or writing failed.
     #[error("reading or writing failed")]
     Io(#[source] Arc<std::io::Error>),
+    /// HTTP failed before there was an answer.
+    #[error(transparent)]
+    Http(Arc<HttpError>),
     /// HTTP refused, without an answer that JSON-RPC knows.
     #[error("{0}")]
     Refused(Box<HttpRefusal>),
@@ -246,6 +258,15 @@ impl TransportError {
 impl From<std::io::Error> for TransportError {
     fn from(error: std::io::Error) -> Self {
         Self::Io(Arc::new(error))
+    }
+}
+
+impl From<HttpError> for TransportError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::TooLarge { limit } => Self::TooLarge { limit },
+            error => Self::Http(Arc::new(error)),
+        }
     }
 }
 

@@ -1,7 +1,136 @@
 //! Servers that are reached by HTTP.
 
+mod answering;
+mod endpoint;
 mod headers;
+mod http_sse;
+mod pause;
+mod reach;
 mod url;
 mod wire;
 
+use std::{fmt, io, time::Duration};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use self::{url::Url, wire::Dialer};
+use crate::{Client, ConnectError, TransportError};
+
+pub(crate) use self::{endpoint::Endpoint, http_sse::HttpSse, reach::reach};
 pub use self::{headers::BadHeader, url::BadUrl, wire::HttpError};
+
+/// Connects to the server at a URL.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = turnbuckle_client::http::connect("http://localhost:8080/mcp").await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn connect(url: impl Into<String>) -> Result<Client, ConnectError> {
+    Client::plain().connect(Http::new(url)).await
+}
+
+/// A server at a URL, and how to reach it.
+///
+/// Which of its transports a server has, Streamable HTTP or the older HTTP+SSE, is found out while connecting.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// use turnbuckle_client::{Client, http::Http};
+///
+/// let server = Http::new("http://localhost:8080/mcp").header("X-Team", "weather");
+/// let client = Client::builder("agent", "1.0").connect(server).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "nothing is reached before it is connected to"]
+pub struct Http {
+    url: String,
+    headers: Vec<(String, String)>,
+    connect_timeout: Duration,
+    dialer: Dialer,
+    ways: Ways,
+}
+
+/// Which transports are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ways {
+    Both,
+    HttpSse,
+}
+
+impl Http {
+    /// Names the endpoint: an `http` URL, or with the feature `tls` an `https` one.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            headers: Vec::new(),
+            connect_timeout: wire::Limits::default().connect,
+            dialer: Dialer::tcp(),
+            ways: Ways::Both,
+        }
+    }
+
+    /// Sends a header with every request. Its value is never shown.
+    ///
+    /// It goes to the origin of the URL and nowhere else: a redirect that leads away is not followed.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sends a token with every request, as `Authorization: Bearer …`.
+    pub fn bearer(self, token: impl AsRef<str>) -> Self {
+        self.header("Authorization", format!("Bearer {}", token.as_ref()))
+    }
+
+    /// Bounds how long making a connection may take. Ten seconds by default.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect_timeout = limit;
+        self
+    }
+
+    /// Makes connections in another way than by TCP, for example to a Unix socket.
+    ///
+    /// The URL still names the host and says whether TLS is spoken.
+    pub fn through<F, S>(mut self, dial: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        self.dialer = Dialer::through(dial);
+        self
+    }
+
+    /// Speaks HTTP+SSE of 2024-11-05 at once, without trying Streamable HTTP first.
+    pub fn only_http_sse(mut self) -> Self {
+        self.ways = Ways::HttpSse;
+        self
+    }
+}
+
+/// Shows neither the query, in which people put keys, nor the values of headers.
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Http")
+            .field("url", &self.url.parse::<Url>())
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long a server may take to say that it has a message.
+const TAKING: Duration = Duration::from_secs(60);
+
+/// Bounds sending what nobody answers: nobody else watches the clock.
+async fn taken(
+    sending: impl Future<Output = Result<(), TransportError>>,
+) -> Result<(), TransportError> {
+    match tokio::time::timeout(TAKING, sending).await {
+        Ok(sent) => sent,
+        Err(_) => Err(HttpError::NotTaken { limit: TAKING }.into()),
+    }
+}

@@ -1,5 +1,6 @@
 //! Where a server is.
 
+use crate::http::Http;
 use crate::lines::Lines;
 use crate::stdio::Child;
 use crate::unix::Unix;
@@ -10,6 +11,8 @@ use crate::unix::Unix;
 pub enum Target {
     /// At the other end of a pair of byte streams.
     Lines(Lines),
+    /// At a URL.
+    Http(Http),
     /// A child process of ours, yet to be started.
     Child(Child),
     /// Behind a unix socket.
@@ -19,6 +22,12 @@ pub enum Target {
 impl From<Lines> for Target {
     fn from(lines: Lines) -> Self {
         Self::Lines(lines)
+    }
+}
+
+impl From<Http> for Target {
+    fn from(http: Http) -> Self {
+        Self::Http(http)
     }
 }
 

@@ -10,6 +10,7 @@ use turnbuckle_protocol::RequestId;
 
 use crate::answer::Answer;
 use crate::error::TransportError;
+use crate::http::{Endpoint, HttpSse};
 use crate::hub::Hub;
 use crate::lifecycle::Rules;
 use crate::lines;
@@ -35,6 +36,10 @@ pub(crate) struct Outgoing {
 pub(crate) enum Transport {
     /// Lines over a pair of byte streams.
     Lines(lines::Connection),
+    /// Streamable HTTP.
+    Http(Endpoint),
+    /// HTTP+SSE of 2024-11-05.
+    HttpSse(HttpSse),
     /// Lines over the standard streams of a child process.
     Child(stdio::Running),
 }
@@ -49,6 +54,8 @@ impl Transport {
         match self {
             Self::Lines(connection) => connection.request(outgoing, hub).await,
             Self::Child(running) => running.request(outgoing, hub).await,
+            Self::Http(endpoint) => endpoint.request(outgoing, hub).await,
+            Self::HttpSse(server) => server.request(outgoing, hub).await,
         }
     }
 
@@ -60,38 +67,43 @@ impl Transport {
         hub: &Arc<Hub>,
     ) -> Result<(), TransportError> {
         match self {
-            Self::Lines(connection) => {
-                let _ = headers;
-                connection.send(message, hub).await
-            }
-            Self::Child(running) => {
-                let _ = headers;
-                running.send(message, hub).await
-            }
+            Self::Lines(connection) => connection.send(message, hub).await,
+            Self::Child(running) => running.send(message, hub).await,
+            Self::Http(endpoint) => endpoint.send(message, headers, hub).await,
+            Self::HttpSse(server) => server.send(message, headers, hub).await,
         }
     }
 
     /// Is told what was agreed upon, and opens whatever else the revision has.
     pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
         match self {
-            Self::Lines(_) | Self::Child(_) => {
-                let _ = (rules, hub);
-            }
+            Self::Http(endpoint) => endpoint.agreed(rules, hub),
+            Self::Lines(_) | Self::Child(_) | Self::HttpSse(_) => {}
         }
     }
 
     /// Says whether the transport is the kind that tells eras apart by HTTP status.
     pub(crate) fn is_http(&self) -> bool {
         match self {
-            Self::Lines(_) | Self::Child(_) => false,
+            Self::Http(_) => true,
+            Self::Lines(_) | Self::Child(_) | Self::HttpSse(_) => false,
+        }
+    }
+
+    /// Says whether a request may get through although the last one lost its connection.
+    pub(crate) fn comes_back(&self) -> bool {
+        match self {
+            Self::Lines(_) | Self::HttpSse(_) => false,
+            Self::Child(running) => running.comes_back(),
+            Self::Http(_) => true,
         }
     }
 
     /// Returns the child process at the other end.
     pub(crate) fn process(&self) -> Option<Process> {
         match self {
-            Self::Lines(_) => None,
             Self::Child(running) => running.process(),
+            Self::Lines(_) | Self::Http(_) | Self::HttpSse(_) => None,
         }
     }
 
@@ -100,6 +112,8 @@ impl Transport {
         match self {
             Self::Lines(connection) => connection.close().await,
             Self::Child(running) => running.close().await,
+            Self::Http(endpoint) => endpoint.close().await,
+            Self::HttpSse(server) => server.close(),
         }
     }
 }

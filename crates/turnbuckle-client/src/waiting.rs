@@ -19,8 +19,8 @@ pub(crate) struct Waiting(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     open: HashMap<RequestId, oneshot::Sender<Result<Answer, TransportError>>>,
-    /// Somebody got an answer already.
-    answered: bool,
+    /// The server said something sensible already.
+    heard: bool,
     /// Why nothing can be awaited any more.
     ended: Option<TransportError>,
 }
@@ -42,6 +42,7 @@ impl Waiting {
 
     /// Gives an answer to whoever waits for it, and everything else to the hub.
     pub(crate) fn take(&self, received: Received, hub: &Arc<Hub>) {
+        self.lock().heard = true;
         match received {
             Received::Answer { id, outcome } => {
                 let http = None;
@@ -64,11 +65,9 @@ impl Waiting {
 
     /// Hands over what came for a request; `false` if nobody waits for it.
     pub(crate) fn settle(&self, id: &RequestId, with: Result<Answer, TransportError>) -> bool {
-        let mut state = self.lock();
-        match state.open.remove(id) {
+        match self.lock().open.remove(id) {
             // Whoever gave up in this moment has said so to the server already.
             Some(sender) => {
-                state.answered = true;
                 let _ = sender.send(with);
                 true
             }
@@ -97,9 +96,9 @@ impl Waiting {
         self.lock().ended.clone()
     }
 
-    /// Says whether anybody got an answer.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.lock().answered
+    /// Says whether the server said anything sensible.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.lock().heard
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

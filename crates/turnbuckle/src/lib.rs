@@ -66,10 +66,10 @@ mod guides;
 #[cfg(feature = "client")]
 pub mod memory;
 
-#[cfg(feature = "macros")]
-pub use turnbuckle_macros::{prompt, resource, tool};
 #[cfg(feature = "client")]
 pub use turnbuckle_client as client;
+#[cfg(feature = "macros")]
+pub use turnbuckle_macros::{prompt, resource, tool};
 pub use turnbuckle_protocol::{Principal, types};
 pub use turnbuckle_server::*;
 pub use turnbuckle_store as store;

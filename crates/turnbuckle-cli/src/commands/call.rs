@@ -1,8 +1,19 @@
 //! `turnbuckle call`.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use turnbuckle_client::Client;
+use turnbuckle_protocol::types::{CallToolResult, ContentBlock, JsonObject};
+
+use super::tools;
 use crate::arguments::{Program, TargetWord};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::output::content;
+use crate::pairs;
+use crate::session;
+use crate::target::{Target, Words};
 
 /// Call a tool
 ///
@@ -31,4 +42,110 @@ pub(crate) struct Call {
     output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) program: Program,
+}
+
+impl Call {
+    pub(crate) async fn run(self, context: &Context) -> Result {
+        let words = self
+            .target
+            .target
+            .into_iter()
+            .chain(self.tool)
+            .chain(self.pairs);
+        let (target, mut words) = Words::split("call", words, &self.program.command)?;
+        let tool = words.required("TOOL")?;
+        let pairs = words.rest();
+        let below = match &self.args {
+            Some(text) => pairs::read_object(text, &context.environment.cwd, io::stdin())
+                .map_err(|error| Failure::not_asked(error.to_string()))?,
+            None => JsonObject::new(),
+        };
+        let result = session::with(&target, context, async |client| {
+            let arguments = arguments(client, &target, &tool, &pairs, below).await?;
+            let call = client.call_tool(&tool, arguments);
+            let hint = || {
+                let command = target.command_line("tools", "");
+                format!("list the tools with `{command}`")
+            };
+            let result = session::patiently(call, context).await;
+            result.map_err(|error| Failure::from(error).or_hint(hint))
+        });
+        show(
+            &result.await?,
+            &target,
+            &tool,
+            self.output.as_deref(),
+            context,
+        )
+    }
+}
+
+/// Makes the arguments, and asks for the schema of the tool only if they need it.
+async fn arguments(
+    client: &Client,
+    target: &Target,
+    tool: &str,
+    pairs: &[String],
+    below: JsonObject,
+) -> Result<JsonObject> {
+    if pairs.is_empty() {
+        return Ok(below);
+    }
+    let tools = client.tools().all().await?;
+    let known = tools::find(&tools, tool, target)?;
+    pairs::arguments(pairs, below, &known.input_schema)
+        .map_err(|error| Failure::not_asked(error.to_string()).hint(hint(target, tool)))
+}
+
+fn show(
+    result: &CallToolResult,
+    target: &Target,
+    tool: &str,
+    output: Option<&Path>,
+    context: &Context,
+) -> Result {
+    if context.options.json {
+        context.json(result)?;
+    }
+    if result.failed() {
+        let told = content::of_blocks(&result.content);
+        let failure = Failure::refused(format!("`{tool}` failed: {}", told.trim_end()));
+        return Err(failure.hint(hint(target, tool)));
+    }
+    match output {
+        Some(file) => context.save(file, &only_bytes(&result.content)?),
+        None if context.options.json => Ok(()),
+        None if !context.environment.terminal.reads => match &result.content[..] {
+            [block] if is_file(block) => context.bytes(&only_bytes(&result.content)?),
+            _ => context.print(&content::of_call(result)),
+        },
+        None => context.print(&content::of_call(result)),
+    }
+}
+
+fn hint(target: &Target, tool: &str) -> String {
+    format!(
+        "show its arguments with `{}`",
+        target.command_line("tools", tool)
+    )
+}
+
+/// Says whether a block is more than text, so that a pipe wants its bytes.
+fn is_file(block: &ContentBlock) -> bool {
+    use ContentBlock::{Audio, Image, Resource};
+    matches!(block, Image(_) | Audio(_) | Resource(_))
+}
+
+fn only_bytes(blocks: &[ContentBlock]) -> Result<Vec<u8>> {
+    let bytes = match blocks {
+        [block] => content::bytes_of_block(block),
+        _ => None,
+    };
+    bytes.ok_or_else(|| {
+        let message = format!(
+            "the result has no bytes to write, but {} blocks",
+            blocks.len()
+        );
+        Failure::not_asked(message).hint("see all of it with `--json`")
+    })
 }

@@ -1,9 +1,14 @@
 //! `turnbuckle prompts`.
 
+use serde_json::json;
 use turnbuckle_protocol::types::Prompt;
 
 use crate::arguments::{Program, TargetWord};
+use crate::context::Context;
+use crate::failure::Result;
 use crate::output::{plain, signature, wrap};
+use crate::session;
+use crate::target::Words;
 
 /// List the prompts of a server
 #[derive(Debug, clap::Args)]
@@ -15,6 +20,21 @@ pub(crate) struct Prompts {
     target: TargetWord,
     #[command(flatten)]
     program: Program,
+}
+
+impl Prompts {
+    pub(crate) async fn run(self, context: &Context) -> Result {
+        let (target, words) = Words::split("prompts", self.target.target, &self.program.command)?;
+        words.end()?;
+        let prompts = session::with(&target, context, async |client| {
+            Ok(client.prompts().all().await?)
+        });
+        let prompts = prompts.await?;
+        match context.options.json {
+            true => context.json(&json!({ "prompts": prompts })),
+            false => context.print(&list(&prompts, context.width())),
+        }
+    }
 }
 
 /// Returns prompts as signatures, each with what it is for.

@@ -1,10 +1,15 @@
 //! `turnbuckle resources`.
 
+use serde_json::json;
 use turnbuckle_protocol::types::{Resource, ResourceTemplate};
 
 use crate::arguments::{Program, TargetWord};
+use crate::context::Context;
+use crate::failure::Result;
 use crate::output::table::Table;
 use crate::output::{content, plain};
+use crate::session;
+use crate::target::Words;
 
 /// List the resources of a server, and the templates of their addresses
 #[derive(Debug, clap::Args)]
@@ -16,6 +21,31 @@ pub(crate) struct Resources {
     target: TargetWord,
     #[command(flatten)]
     program: Program,
+}
+
+impl Resources {
+    pub(crate) async fn run(self, context: &Context) -> Result {
+        let (target, words) = Words::split("resources", self.target.target, &self.program.command)?;
+        words.end()?;
+        let lists = session::with(&target, context, async |client| {
+            let resources = client.resources().all().await?;
+            // Some servers know resources and no templates, and say so only when they are asked.
+            let templates = client.resource_templates().all().await;
+            let templates = match templates {
+                Err(error) if error.rpc().is_some() => Vec::new(),
+                templates => templates?,
+            };
+            Ok((resources, templates))
+        });
+        let (resources, templates) = lists.await?;
+        match context.options.json {
+            true => context.json(&json!({
+                "resources": resources,
+                "resourceTemplates": templates,
+            })),
+            false => context.print(&tables(&resources, &templates, context.width())),
+        }
+    }
 }
 
 /// Returns resources and templates as tables.

@@ -20,6 +20,13 @@ pub(crate) struct Skills {
     program: Program,
 }
 
+impl Skills {
+    pub(crate) async fn run(self, context: &crate::context::Context) -> crate::failure::Result {
+        let _ = (self.target, self.name, self.program, context);
+        Ok(())
+    }
+}
+
 /// Returns skills as a table.
 fn table(skills: &[SkillEntry], width: usize) -> String {
     let mut table = Table::new(&["skill", "files", "size", "description"]);

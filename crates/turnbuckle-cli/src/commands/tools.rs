@@ -1,11 +1,16 @@
 //! `turnbuckle tools`.
 
+use serde_json::json;
 use turnbuckle_protocol::types::{Tool, ToolAnnotations};
 
 use crate::arguments::{Program, TargetWord};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
 use crate::output::signature::{self, Kinds};
 use crate::output::table::Table;
 use crate::output::{plain, style, wrap};
+use crate::session;
+use crate::target::{Target, Words};
 
 /// List the tools of a server, or show one in full
 ///
@@ -21,6 +26,40 @@ pub(crate) struct Tools {
     name: Option<String>,
     #[command(flatten)]
     program: Program,
+}
+
+impl Tools {
+    pub(crate) async fn run(self, context: &Context) -> Result {
+        let words = self.target.target.into_iter().chain(self.name);
+        let (target, mut words) = Words::split("tools", words, &self.program.command)?;
+        let name = words.optional();
+        words.end()?;
+        let tools = session::with(&target, context, async |client| {
+            Ok(client.tools().all().await?)
+        });
+        let tools = tools.await?;
+        let Some(name) = name else {
+            return match context.options.json {
+                true => context.json(&json!({ "tools": tools })),
+                false => context.print(&list(&tools, context.width())),
+            };
+        };
+        let tool = find(&tools, &name, &target)?;
+        match context.options.json {
+            true => context.json(tool),
+            false => context.print(&full(tool, context.width())),
+        }
+    }
+}
+
+/// Finds a tool by name; who asks for another one learns where the names are.
+pub(super) fn find<'a>(tools: &'a [Tool], name: &str, target: &Target) -> Result<&'a Tool> {
+    let tool = tools.iter().find(|tool| tool.name == name);
+    tool.ok_or_else(|| {
+        let command = target.command_line("tools", "");
+        Failure::refused(format!("there is no tool `{name}`"))
+            .hint(format!("list those that there are with `{command}`"))
+    })
 }
 
 /// Returns tools as signatures, each with the first line of its description.

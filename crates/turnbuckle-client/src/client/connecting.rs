@@ -27,6 +27,7 @@ impl Inner {
                 let transport = Transport::Lines(lines::Connection::start(lines, &hub));
                 Self::agree(settings, transport, None, hub).await
             }
+            Target::Http(http) => crate::http::reach(http, settings, hub).await,
             Target::Unix(unix) => {
                 let lines = unix.open().await;
                 let lines = lines.map_err(|error| ConnectError::Unreachable(error.into()))?;
@@ -60,7 +61,7 @@ impl Inner {
     }
 
     /// Agrees on a revision over a transport.
-    async fn agree(
+    pub(crate) async fn agree(
         settings: ClientBuilder,
         transport: Transport,
         name: Option<String>,

@@ -59,11 +59,6 @@ pub enum BadUrl {
 }
 
 impl Url {
-    /// Returns the text, byte for byte as it was given.
-    pub(crate) fn as_str(&self) -> &str {
-        &self.text
-    }
-
     /// Returns what an HTTP library wants to see; cheap to clone.
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri

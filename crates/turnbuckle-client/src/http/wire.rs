@@ -40,7 +40,12 @@ use super::{
 };
 
 pub use self::error::HttpError;
-pub(crate) use self::{dial::Dialer, events::Events, refusal::Refusal, response::Response};
+pub(crate) use self::{
+    dial::Dialer,
+    events::Events,
+    refusal::Refusal,
+    response::{Body, Response},
+};
 
 /// How long a connection without work is kept. Most servers close theirs sooner.
 const IDLE: Duration = Duration::from_secs(30);
@@ -145,7 +150,7 @@ impl Wire {
         let identity = HeaderValue::from_static("identity");
         request.headers_mut().insert(ACCEPT_ENCODING, identity);
         match self.client.request(request).await {
-            Ok(response) => Response::new(response, self.limits.body),
+            Ok(response) => Response::new(response, url, self.limits.body),
             Err(problem) => Err(HttpError::from_sending(problem, &self.origin)),
         }
     }

@@ -66,7 +66,7 @@ enum Finding {
     /// It speaks 2026-07-28, but not this version; these it names.
     Versions(Vec<String>),
     /// It is of the newer kind, and refuses.
-    Refused(RpcError),
+    Refused(RpcError, Option<StatusCode>),
     /// It does not know the question.
     Legacy,
 }
@@ -88,9 +88,10 @@ async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Arc<Agreed>, Co
             }
             _ => Err(ConnectError::NoCommonRevision { server: named }),
         },
-        Finding::Refused(source) => Err(ConnectError::Refused {
+        Finding::Refused(source, status) => Err(ConnectError::Refused {
             method: DISCOVER,
             source,
+            status,
         }),
         Finding::Legacy if choice == EraChoice::Modern => Err(ConnectError::NoCommonRevision {
             server: vec!["a revision with a handshake".to_owned()],
@@ -154,13 +155,13 @@ fn judge(answer: &Answer, http: bool) -> Finding {
             Finding::Versions(named_versions(error))
         }
         Err(error) if matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY) => {
-            Finding::Refused(error.clone())
+            Finding::Refused(error.clone(), status)
         }
         // Neither authorization nor a broken server says anything about the era.
         Err(error)
             if http && !status.is_none_or(tells_legacy) && status != Some(StatusCode::OK) =>
         {
-            Finding::Refused(error.clone())
+            Finding::Refused(error.clone(), status)
         }
         Err(_) => Finding::Legacy,
     }

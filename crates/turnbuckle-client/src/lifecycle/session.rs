@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
+use http::{HeaderValue, StatusCode};
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{InitializeParams, InitializeResult, UnsupportedVersionData};
@@ -55,9 +55,9 @@ pub(super) fn opening_rules() -> Rules {
 /// Shakes hands.
 pub(super) async fn open(asking: &Asking<'_>) -> Result<Arc<Agreed>, ConnectError> {
     match initialize(asking, NEWEST).await {
-        Err(ConnectError::Refused { source, .. }) => match spoken_instead(&source) {
+        Err(ConnectError::Refused { source, status, .. }) => match spoken_instead(&source) {
             Some(revision) => initialize(asking, revision).await,
-            None => Err(refused(source)),
+            None => Err(refused(source, status)),
         },
         outcome => outcome,
     }
@@ -77,7 +77,8 @@ pub(super) async fn initialize(
     let answer = asking
         .ask(INITIALIZE, &params, Arc::new(opening_rules()))
         .await?;
-    let result = answer.outcome.map_err(refused)?;
+    let status = answer.http.map(|facts| facts.status);
+    let result = answer.outcome.map_err(|error| refused(error, status))?;
     let result: InitializeResult = read(INITIALIZE, &result)?;
     // First noted, then said: the server may ask as soon as it knows.
     let agreed = asking.settle(agreed(result)?);
@@ -106,10 +107,11 @@ fn agreed(mut result: InitializeResult) -> Result<Agreed, ConnectError> {
     })
 }
 
-fn refused(source: RpcError) -> ConnectError {
+fn refused(source: RpcError, status: Option<StatusCode>) -> ConnectError {
     ConnectError::Refused {
         method: INITIALIZE,
         source,
+        status,
     }
 }
 

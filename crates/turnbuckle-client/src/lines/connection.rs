@@ -97,10 +97,10 @@ impl Connection {
         }
     }
 
-    /// Says whether the server left after it had answered something.
+    /// Says whether the server left after it had said something sensible.
     pub(crate) fn was_left(&self) -> bool {
         let left = self.waiting.ended().is_some_and(|ended| ended.is_leaving());
-        left && self.waiting.has_answered()
+        left && self.waiting.has_heard()
     }
 
     /// Returns the child of ours that is at the other end.

@@ -93,8 +93,8 @@ async fn once(
                 Some(Told::End) | None => return Outcome::Ended,
             },
             answer = &mut answer => {
-                // Whoever never got through learns why; and where all share a connection, it is gone for good.
-                let gone = ears.ready.is_some() || !inner.transport.is_http();
+                // Whoever never got through learns why; and where all share a connection, it may be gone for good.
+                let gone = ears.ready.is_some() || !inner.transport.comes_back();
                 return ended(answer, acknowledged, gone);
             }
             () = &mut first, if !acknowledged => {

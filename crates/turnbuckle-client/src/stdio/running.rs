@@ -10,7 +10,7 @@ use crate::{
 /// A server as a child process, connected.
 ///
 /// Where every request stands on its own, a server that died is started again by the next request. What it was asked
-/// before stays lost: nobody knows how much of it was done. One that dies before it has answered anything stays
+/// before stays lost: nobody knows how much of it was done. One that dies before it has said anything sensible stays
 /// dead, so that nothing is started in a circle.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -22,6 +22,12 @@ pub(crate) struct Running {
 struct State {
     connection: Arc<Connection>,
     closed: bool,
+}
+
+impl State {
+    fn comes_back(&self) -> bool {
+        !self.closed && self.connection.was_left()
+    }
 }
 
 impl Running {
@@ -62,16 +68,22 @@ impl Running {
         self.connection().process().cloned()
     }
 
+    /// Says whether it died, and the next request would start it again.
+    pub(crate) fn comes_back(&self) -> bool {
+        self.lock().comes_back()
+    }
+
     /// Starts the server again if it died.
     fn revive(&self, hub: &Arc<Hub>) {
         let mut state = self.lock();
-        if state.closed || !state.connection.was_left() {
+        if !state.comes_back() {
             return;
         }
         match connect(&self.child, hub) {
             Ok(connection) => {
                 tracing::warn!(child = ?self.child, "started a server again that died");
                 state.connection = connection;
+                hub.gap();
             }
             // Then its death is still what there is to tell.
             Err(error) => tracing::warn!(%error, "a server that died cannot be started again"),

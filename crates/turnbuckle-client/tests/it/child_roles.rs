@@ -21,6 +21,8 @@ use tokio::{
 };
 use turnbuckle_client::stdio::Child;
 
+use crate::child_servers;
+
 const ROLE: &str = "TURNBUCKLE_TEST_ROLE";
 const WITNESS: &str = "TURNBUCKLE_TEST_WITNESS";
 
@@ -94,7 +96,7 @@ fn be_a_child() {
         .enable_all()
         .build()
         .unwrap();
-    let _runtime = runtime.enter();
+    let _entered = runtime.enter();
     match &*role {
         "orderly" => {
             let _life = live();
@@ -140,22 +142,25 @@ fn be_a_child() {
                 eprintln!("{number:06} {}", "x".repeat(57));
             }
         }
-        _ => panic!("nobody knows how to be {role:?}"),
+        _ => assert!(
+            child_servers::be(&role, &runtime),
+            "nobody knows how to be {role:?}"
+        ),
     }
     process::exit(0);
 }
 
 /// Says that this process is ready.
-fn live() -> BlockingStream {
+pub(crate) fn live() -> BlockingStream {
     BlockingStream::connect(env::var_os(WITNESS).unwrap()).unwrap()
 }
 
 /// Lives for as long as the test does.
-fn stay() {
+pub(crate) fn stay() {
     let _ = live().read(&mut [0]);
 }
 
-fn read_all() {
+pub(crate) fn read_all() {
     io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
 }
 
@@ -163,7 +168,7 @@ fn read_all() {
     clippy::zombie_processes,
     reason = "a parent that does not care is what is tested"
 )]
-fn start(role: &str, with: impl FnOnce(&mut Command)) {
+pub(crate) fn start(role: &str, with: impl FnOnce(&mut Command)) {
     let _ = io::stdout().flush();
     let mut command = Command::new(env::current_exe().unwrap());
     command

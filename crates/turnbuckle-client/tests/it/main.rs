@@ -5,15 +5,23 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
+mod elicitation;
+mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
+#[cfg(unix)]
+mod child_servers;
 mod fake_http;
 mod fake_lines;
 mod listening;
 mod own_server;
+mod roots;
+mod rounds;
+mod sampling;
 mod progress;
+mod scripted;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
@@ -26,3 +34,10 @@ mod spec_offers;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
+#[cfg(unix)]
+mod stdio_child;
+mod stdio_hostile;
+mod stdio_probe;
+mod stdio_wire;
+#[cfg(unix)]
+mod unix;

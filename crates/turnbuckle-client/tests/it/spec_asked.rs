@@ -181,3 +181,24 @@ async fn a_server_that_asks_without_end_and_never_reads_is_not_waited_for() {
         .num_alive_tasks();
     assert!(tasks < 200, "{tasks}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_right_after_the_handshake_is_answered() {
+    let server = FakeServer::legacy("2025-11-25");
+    server.hold("initialize");
+    let connecting = server.connecting(turnbuckle_client::Client::builder("test", "1.0"));
+    let connecting = tokio::spawn(connecting);
+    let initialize = server.next("initialize").await;
+    let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "a", "version": "1" } });
+    let answer = json!({ "jsonrpc": "2.0", "id": initialize["id"], "result": result });
+    let ping = json!({ "jsonrpc": "2.0", "id": "early", "method": "ping" });
+
+    // In one piece: the question is there before anyone could look at the answer.
+    server
+        .send_bytes(format!("{answer}\n{ping}\n").as_bytes())
+        .await;
+
+    let pong = server.next_answer(json!("early")).await;
+    assert_eq!(pong["result"], json!({}));
+    connecting.await.unwrap().unwrap();
+}

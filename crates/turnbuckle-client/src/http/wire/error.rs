@@ -4,7 +4,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use hyper_util::client::legacy;
 
-use super::dial::TimedOut;
+use super::{dial::TimedOut, response::clean};
 use crate::http::url::Origin;
 
 /// Why there is no usable response.
@@ -36,6 +36,12 @@ pub enum HttpError {
     /// TLS could not be set up.
     #[error("TLS could not be set up")]
     Tls(#[source] Box<dyn Error + Send + Sync>),
+    /// A message that needs no answer was not taken in time.
+    #[error("the server did not take a message within {limit:?}")]
+    NotTaken {
+        /// How long we waited.
+        limit: Duration,
+    },
     /// A body, or an event of a stream, beyond the limit.
     #[error("the server sent more than {limit} bytes at once")]
     TooLarge {
@@ -55,6 +61,15 @@ pub enum HttpError {
     Encoded {
         /// What the header says.
         encoding: String,
+    },
+    /// A session id with characters that none may have, or more than one of them.
+    #[error("the server gave an invalid session id")]
+    SessionId,
+    /// An `endpoint` event that names no URL to post to.
+    #[error("the server named `{endpoint}` as its endpoint, which cannot be posted to")]
+    Endpoint {
+        /// What it named.
+        endpoint: String,
     },
     /// A redirect to another origin; it was not followed, and nothing was sent there.
     #[error("the server wants to send us on to `{origin}`; if that is right, use its URL")]
@@ -85,6 +100,21 @@ impl HttpError {
             self,
             Self::Connect { .. } | Self::ConnectTimedOut { .. } | Self::NoTls | Self::Tls(_)
         )
+    }
+
+    /// Says whether it may go better next time.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Connect { .. } | Self::ConnectTimedOut { .. } | Self::Broken(_)
+        )
+    }
+
+    /// Describes an endpoint that is none.
+    pub(crate) fn endpoint(text: &str) -> Self {
+        Self::Endpoint {
+            endpoint: clean(text.as_bytes()),
+        }
     }
 
     /// Tells a connection that was never there from one that broke.

@@ -15,7 +15,7 @@ use turnbuckle_protocol::codec::sse::{Decoder, Limits, Received};
 use super::{HttpError, response::next_data};
 
 /// What the end of a finished stream may still cost before its connection is given up.
-const REST: Duration = Duration::from_millis(100);
+pub(super) const REST: Duration = Duration::from_millis(100);
 
 /// The events of a response.
 #[derive(Debug)]

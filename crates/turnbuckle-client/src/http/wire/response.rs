@@ -10,15 +10,20 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use turnbuckle_protocol::codec::headers::{MediaType, content_type};
 
-use super::{Events, HttpError, Refusal};
+use super::{Events, HttpError, Refusal, events::REST};
+use crate::http::url::Url;
 
 /// How many characters of a body are shown when it is not what it should be.
 const SHOWN: usize = 200;
+
+/// How much of a body is read although nobody wants it.
+const SKIPPED: usize = 64 * 1024;
 
 /// The head of a response, its body yet to be read.
 #[derive(Debug)]
 pub(crate) struct Response {
     response: ::http::Response<Incoming>,
+    url: Url,
     limit: usize,
 }
 
@@ -34,9 +39,14 @@ pub(crate) enum Body {
 impl Response {
     pub(super) fn new(
         response: ::http::Response<Incoming>,
+        url: &Url,
         limit: usize,
     ) -> Result<Self, HttpError> {
-        let response = Self { response, limit };
+        let response = Self {
+            response,
+            url: url.clone(),
+            limit,
+        };
         match response.header(CONTENT_ENCODING) {
             None | Some("" | "identity") => Ok(response),
             Some(encoding) => Err(HttpError::Encoded {
@@ -63,6 +73,16 @@ impl Response {
     pub(crate) fn media_type(&self) -> MediaType {
         self.header(CONTENT_TYPE)
             .map_or(MediaType::Other, content_type)
+    }
+
+    /// Says whether it is a success, with a body of this kind.
+    pub(crate) fn is(&self, kind: MediaType) -> bool {
+        self.status().is_success() && self.media_type() == kind
+    }
+
+    /// Returns where it came from, redirects followed.
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
     }
 
     /// Reads a body of JSON to its end, or begins to read events.
@@ -112,8 +132,27 @@ impl Response {
         Refusal::read(self).await
     }
 
+    /// Reads a body that says nothing, so that its connection can be used again; gives up if it does not end.
+    pub(crate) async fn skip(self) {
+        let mut body = self.response.into_body();
+        if body.is_end_stream() {
+            return;
+        }
+        let rest = async {
+            let mut room = SKIPPED;
+            while let Ok(Some(data)) = next_data(&mut body).await {
+                match room.checked_sub(data.len()) {
+                    Some(left) => room = left,
+                    None => return,
+                }
+            }
+        };
+        // Whether it ends in time shows in the pool only.
+        let _ = tokio::time::timeout(REST, rest).await;
+    }
+
     /// Describes a body of the wrong kind.
-    async fn unexpected(self) -> HttpError {
+    pub(crate) async fn unexpected(self) -> HttpError {
         let content_type = self.header(CONTENT_TYPE).map(|kind| clean(kind.as_bytes()));
         HttpError::ContentType {
             content_type,

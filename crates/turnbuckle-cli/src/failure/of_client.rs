@@ -1,0 +1,66 @@
+//! What went wrong between us and a server, in words.
+
+use std::error::Error;
+
+use serde_json::json;
+use turnbuckle_client::{CallError, ConnectError, TransportError};
+
+use super::Failure;
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let failure = Self::not_asked(chain(&error));
+        match &error {
+            ConnectError::Unreachable(source) => with_hint(failure, source),
+            ConnectError::TimedOut { .. } => failure.hint("wait longer with `--timeout`"),
+            ConnectError::NoCommonRevision { .. } => failure.hint("try another `--era`"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let message = chain(&error);
+        match &error {
+            CallError::Refused { source, .. } => {
+                Self::refused(message).document(json!({ "error": source }))
+            }
+            CallError::NotOffered { .. } => Self::refused(message),
+            CallError::TimedOut { .. } => {
+                Self::not_asked(message).hint("wait longer with `--timeout`")
+            }
+            CallError::Disconnected { source, .. } => with_hint(Self::not_asked(message), source),
+            _ => Self::not_asked(message),
+        }
+    }
+}
+
+fn with_hint(failure: Failure, error: &TransportError) -> Failure {
+    match error {
+        TransportError::Refused(refusal) => match refusal.status.as_u16() {
+            401 | 403 => failure.hint("send a token with `--header 'Authorization: Bearer …'`"),
+            404 | 405 => failure.hint("see whether the URL is the one of the MCP endpoint"),
+            _ => failure,
+        },
+        TransportError::Closed | TransportError::Died(_) => {
+            failure.hint("see what happened with `--verbose`")
+        }
+        _ => failure,
+    }
+}
+
+/// Returns what an error says, and what is below it.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(error) = below {
+        let said = error.to_string();
+        // Some errors repeat what is below them.
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        below = error.source();
+    }
+    text
+}

@@ -1,0 +1,226 @@
+//! Streamable HTTP: one URL, and a POST for every message.
+//!
+//! Serves both eras. In the newer one there is nothing but the POST: its response brings the answer, and closing it
+//! cancels. In the older one the server may hold a session, has a stream of its own ([`stream`]), and takes up again
+//! what broke off ([`posted`]).
+
+mod cancel;
+mod closing;
+mod posted;
+mod session;
+mod stream;
+
+use std::{sync::Arc, time::Duration};
+
+use ::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use bytes::Bytes;
+use turnbuckle_protocol::method;
+
+use self::{cancel::CancelOnDrop, closing::Closing, posted::Posted, session::Session};
+use super::{
+    answering::refused,
+    taken,
+    url::Url,
+    wire::{HttpError, Response, Wire},
+};
+use crate::{
+    answer::Answer, error::TransportError, hub::Hub, lifecycle::Rules, traffic::Direction,
+    transport::Outgoing,
+};
+
+const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// How long saying goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// An endpoint of Streamable HTTP.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    shared: Arc<Shared>,
+}
+
+/// What requests, the server's stream and late cancellations share.
+#[derive(Debug)]
+struct Shared {
+    wire: Wire,
+    url: Url,
+    session: Session,
+    closing: Closing,
+}
+
+impl Endpoint {
+    pub(super) fn new(wire: Wire, url: Url) -> Self {
+        let shared = Shared {
+            wire,
+            url,
+            session: Session::default(),
+            closing: Closing::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Posts a request and waits for its answer.
+    pub(crate) async fn request(
+        &self,
+        outgoing: Outgoing,
+        hub: &Arc<Hub>,
+    ) -> Result<Answer, TransportError> {
+        let closed = self.shared.closing.closed();
+        self.shared.closing.check()?;
+        tokio::select! {
+            biased;
+            answer = self.exchange(outgoing, hub) => answer,
+            () = closed => Err(TransportError::ClosedByUs),
+        }
+    }
+
+    async fn exchange(&self, outgoing: Outgoing, hub: &Arc<Hub>) -> Result<Answer, TransportError> {
+        let shared = &self.shared;
+        let begins = outgoing.method == method::INITIALIZE.name;
+        if begins {
+            shared.session.forget();
+        }
+        let session = match outgoing.rules.session {
+            true => shared.session.id(),
+            false => None,
+        };
+        let posted = Posted::new(shared, hub, &outgoing, session);
+        let cancel = CancelOnDrop::new(shared, hub, &outgoing);
+        hub.tap(Direction::Sent, &outgoing.body);
+        let body = Bytes::from(outgoing.body);
+        let answer = async {
+            let response = shared
+                .post(outgoing.headers, posted.session(), body)
+                .await?;
+            if begins && response.status().is_success() {
+                shared.session.begin(response.headers())?;
+            }
+            posted.answer(response).await
+        };
+        let answer = answer.await;
+        cancel.not_needed();
+        answer
+    }
+
+    /// Posts a message that nobody answers.
+    pub(crate) async fn send(
+        &self,
+        message: Vec<u8>,
+        headers: HeaderMap,
+        hub: &Arc<Hub>,
+    ) -> Result<(), TransportError> {
+        self.shared.closing.check()?;
+        hub.tap(Direction::Sent, &message);
+        taken(self.shared.tell(message, headers)).await
+    }
+
+    /// Opens the server's own stream, where the revision has one.
+    pub(crate) fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
+        if !rules.session {
+            return self.shared.session.forget();
+        }
+        let listening =
+            stream::listen(Arc::clone(&self.shared), Arc::clone(rules), Arc::clone(hub));
+        let task = tokio::spawn(listening).abort_handle();
+        self.shared.session.agreed(rules, task);
+    }
+
+    /// Ends every call that waits, and the session.
+    pub(crate) async fn close(&self) {
+        self.shared.closing.close();
+        if let Some(goodbye) = self.goodbye() {
+            goodbye.await;
+        }
+    }
+
+    /// Tells the server that the session is over, if there is one.
+    fn goodbye(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let headers = self.shared.session.end()?;
+        let shared = Arc::clone(&self.shared);
+        Some(async move {
+            let deleted = shared
+                .wire
+                .send(&Method::DELETE, &shared.url, &headers, Bytes::new());
+            // Whatever it says, also that it does not let clients end sessions: there is nothing more to do.
+            let _ = tokio::time::timeout(GOODBYE, deleted).await;
+        })
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        if let (Some(goodbye), Ok(runtime)) =
+            (self.goodbye(), tokio::runtime::Handle::try_current())
+        {
+            runtime.spawn(goodbye);
+        }
+    }
+}
+
+impl Shared {
+    async fn post(
+        &self,
+        mut headers: HeaderMap,
+        session: Option<&HeaderValue>,
+        body: Bytes,
+    ) -> Result<Response, HttpError> {
+        headers.insert(ACCEPT, EITHER);
+        headers.insert(CONTENT_TYPE, JSON);
+        if let Some(id) = session {
+            headers.insert(MCP_SESSION_ID, id.clone());
+        }
+        self.wire
+            .send(&Method::POST, &self.url, &headers, body)
+            .await
+    }
+
+    /// Opens a stream, or takes one up again after an event.
+    async fn get(
+        &self,
+        rules: &Rules,
+        session: Option<&HeaderValue>,
+        after: Option<&HeaderValue>,
+    ) -> Result<Response, HttpError> {
+        let mut headers = HeaderMap::with_capacity(4);
+        headers.insert(ACCEPT, EVENTS);
+        let optional = [
+            (MCP_PROTOCOL_VERSION, rules.version_header.as_ref()),
+            (MCP_SESSION_ID, session),
+            (LAST_EVENT_ID, after),
+        ];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                headers.insert(name, value.clone());
+            }
+        }
+        self.wire
+            .send(&Method::GET, &self.url, &headers, Bytes::new())
+            .await
+    }
+
+    /// Posts a message and expects no more than that it was taken.
+    async fn tell(&self, message: Vec<u8>, headers: HeaderMap) -> Result<(), TransportError> {
+        let session = self.session.id();
+        let response = self.post(headers, session.as_ref(), message.into()).await?;
+        match response.status() {
+            status if status.is_success() => {
+                // Usually empty; reading it frees the connection.
+                response.skip().await;
+                Ok(())
+            }
+            StatusCode::NOT_FOUND if session.is_some() => Err(TransportError::SessionEnded),
+            _ => Err(refused(response.refusal().await)),
+        }
+    }
+}

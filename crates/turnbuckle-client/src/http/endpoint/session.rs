@@ -1,0 +1,80 @@
+//! What is remembered between the requests of a session.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ::http::{HeaderMap, HeaderValue};
+use tokio::task::AbortHandle;
+
+use super::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+use crate::{http::wire::HttpError, lifecycle::Rules};
+
+/// The session, if the server holds one.
+#[derive(Debug, Default)]
+pub(super) struct Session(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+    /// Reads the server's own stream.
+    stream: Option<AbortHandle>,
+}
+
+impl Session {
+    /// Returns the id that every request has to repeat.
+    pub(super) fn id(&self) -> Option<HeaderValue> {
+        self.lock().id.clone()
+    }
+
+    /// Takes the id from the answer to `initialize`; there need not be one.
+    pub(super) fn begin(&self, headers: &HeaderMap) -> Result<(), HttpError> {
+        let mut ids = headers.get_all(MCP_SESSION_ID).iter();
+        let Some(id) = ids.next() else {
+            return Ok(());
+        };
+        let visible = id.as_bytes().iter().all(u8::is_ascii_graphic);
+        if !visible || id.is_empty() || ids.next().is_some() {
+            return Err(HttpError::SessionId);
+        }
+        let mut id = id.clone();
+        // Who knows it can speak in our name.
+        id.set_sensitive(true);
+        self.lock().id = Some(id);
+        Ok(())
+    }
+
+    /// Keeps what the requests of the session need, and who reads its stream.
+    pub(super) fn agreed(&self, rules: &Rules, stream: AbortHandle) {
+        let mut state = self.lock();
+        state.version.clone_from(&rules.version_header);
+        if let Some(previous) = state.stream.replace(stream) {
+            previous.abort();
+        }
+    }
+
+    /// Forgets it all: the server has, or a new session is about to begin.
+    pub(super) fn forget(&self) {
+        let state = std::mem::take(&mut *self.lock());
+        if let Some(stream) = state.stream {
+            stream.abort();
+        }
+    }
+
+    /// Ends it on our side; returns the headers to end it with on the other side, if there is something to end.
+    pub(super) fn end(&self) -> Option<HeaderMap> {
+        let state = std::mem::take(&mut *self.lock());
+        if let Some(stream) = state.stream {
+            stream.abort();
+        }
+        let mut headers = HeaderMap::with_capacity(2);
+        headers.insert(MCP_SESSION_ID, state.id?);
+        if let Some(version) = state.version {
+            headers.insert(MCP_PROTOCOL_VERSION, version);
+        }
+        Some(headers)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,194 @@
+//! HTTP+SSE of 2024-11-05: a stream on which everything comes, and a URL to post everything to.
+
+mod line;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ::http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
+use bytes::Bytes;
+use turnbuckle_protocol::{RequestId, jsonrpc::write_notification, method, types::CancelledParams};
+
+use self::line::Line;
+use super::{
+    answering::{self, refused},
+    taken,
+    url::Url,
+    wire::{Response, Wire},
+};
+use crate::{
+    answer::Answer, error::TransportError, hub::Hub, traffic::Direction, transport::Outgoing,
+};
+
+/// A server of HTTP+SSE.
+///
+/// A session is a stream: both begin with `initialize`, and both end together.
+#[derive(Debug)]
+pub(crate) struct HttpSse {
+    wire: Arc<Wire>,
+    url: Url,
+    line: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    NotYet,
+    Open(Arc<Line>),
+    Closed,
+}
+
+impl HttpSse {
+    pub(super) fn new(wire: Wire, url: Url) -> Self {
+        Self {
+            wire: Arc::new(wire),
+            url,
+            line: Mutex::new(State::NotYet),
+        }
+    }
+
+    /// Posts a request and waits for its answer on the stream.
+    pub(crate) async fn request(
+        &self,
+        outgoing: Outgoing,
+        hub: &Arc<Hub>,
+    ) -> Result<Answer, TransportError> {
+        let line = match outgoing.method == method::INITIALIZE.name {
+            true => self.open(hub).await?,
+            false => self.line()?,
+        };
+        let mut answer = line.waiting.open(outgoing.id.clone())?;
+        let mut waits = Waits {
+            server: self,
+            line: &line,
+            hub,
+            id: Some(outgoing.id.clone()),
+            cancellable: outgoing.rules.cancellable(outgoing.method),
+        };
+        hub.tap(Direction::Sent, &outgoing.body);
+        let post = post(&self.wire, &line, outgoing.headers, outgoing.body.into());
+        let answer = tokio::select! {
+            biased;
+            // Some servers answer on the stream before they answer the POST.
+            answer = &mut answer => answer.unwrap_or(Err(TransportError::Closed)),
+            posted = post => match posted {
+                Ok(response) if response.status().is_success() => {
+                    response.skip().await;
+                    answer.await.unwrap_or(Err(TransportError::Closed))
+                }
+                Ok(response) if response.status() == StatusCode::NOT_FOUND => {
+                    Err(TransportError::SessionEnded)
+                }
+                Ok(response) => answering::answer(response.refusal().await, &outgoing.id, hub),
+                Err(problem) => Err(problem.into()),
+            },
+        };
+        waits.over();
+        answer
+    }
+
+    /// Posts a message that nobody answers.
+    pub(crate) async fn send(
+        &self,
+        message: Vec<u8>,
+        headers: HeaderMap,
+        hub: &Arc<Hub>,
+    ) -> Result<(), TransportError> {
+        let line = self.line()?;
+        hub.tap(Direction::Sent, &message);
+        taken(async {
+            let response = post(&self.wire, &line, headers, message.into()).await?;
+            match response.status() {
+                status if status.is_success() => {
+                    response.skip().await;
+                    Ok(())
+                }
+                StatusCode::NOT_FOUND => Err(TransportError::SessionEnded),
+                _ => Err(refused(response.refusal().await)),
+            }
+        })
+        .await
+    }
+
+    /// Ends every call that waits, and the stream.
+    pub(crate) fn close(&self) {
+        let before = std::mem::replace(&mut *self.lock(), State::Closed);
+        if let State::Open(line) = before {
+            line.waiting.end(TransportError::ClosedByUs);
+        }
+    }
+
+    /// Opens a new stream; the one before, if any, is let go.
+    async fn open(&self, hub: &Arc<Hub>) -> Result<Arc<Line>, TransportError> {
+        let line = Arc::new(Line::open(&self.wire, &self.url, hub).await?);
+        let mut state = self.lock();
+        if matches!(*state, State::Closed) {
+            return Err(TransportError::ClosedByUs);
+        }
+        *state = State::Open(Arc::clone(&line));
+        Ok(line)
+    }
+
+    /// Returns the stream; one that has ended takes its session along.
+    fn line(&self) -> Result<Arc<Line>, TransportError> {
+        match &*self.lock() {
+            State::Closed => Err(TransportError::ClosedByUs),
+            State::Open(line) if line.waiting.ended().is_none() => Ok(Arc::clone(line)),
+            State::Open(_) | State::NotYet => Err(TransportError::SessionEnded),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn post(
+    wire: &Wire,
+    line: &Line,
+    mut headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, super::HttpError> {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    wire.send(&Method::POST, &line.post, &headers, body).await
+}
+
+/// A request that waits; if it is dropped, the server is told.
+struct Waits<'s> {
+    server: &'s HttpSse,
+    line: &'s Arc<Line>,
+    hub: &'s Arc<Hub>,
+    id: Option<RequestId>,
+    cancellable: bool,
+}
+
+impl Waits<'_> {
+    /// Waits no longer, and need not say so.
+    fn over(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.line.waiting.give_up(&id);
+        }
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else {
+            return;
+        };
+        if !self.line.waiting.give_up(&id) || !self.cancellable {
+            return;
+        }
+        let mut message = Vec::new();
+        let params = CancelledParams::new(id);
+        let written = write_notification(&mut message, method::CANCELLED.name, &params);
+        let (Ok(()), Ok(runtime)) = (written, tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        self.hub.tap(Direction::Sent, &message);
+        let (wire, line) = (Arc::clone(&self.server.wire), Arc::clone(self.line));
+        runtime.spawn(async move {
+            if let Err(error) = post(&wire, &line, HeaderMap::new(), message.into()).await {
+                tracing::debug!(%error, "a cancellation did not reach the server");
+            }
+        });
+    }
+}

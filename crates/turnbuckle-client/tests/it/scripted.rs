@@ -1,0 +1,97 @@
+//! A server in memory that says exactly what a test says.
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{
+        AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split,
+    },
+    task::JoinHandle,
+};
+use turnbuckle_client::{Client, ClientBuilder, ConnectError, lines::Lines};
+
+/// The server's end of a connection.
+pub(crate) struct Script {
+    input: BufReader<ReadHalf<DuplexStream>>,
+    output: WriteHalf<DuplexStream>,
+}
+
+/// A client that is about to connect.
+pub(crate) type Connecting = JoinHandle<Result<Client, ConnectError>>;
+
+impl Script {
+    /// Begins to connect a client.
+    pub(crate) fn connect(builder: ClientBuilder) -> (Self, Connecting) {
+        let (near, far) = duplex(1024 * 1024);
+        let (input, output) = split(far);
+        let (reader, writer) = split(near);
+        let lines = Lines::new(reader, writer);
+        let connecting = tokio::spawn(builder.connect(lines));
+        let input = BufReader::new(input);
+        (Self { input, output }, connecting)
+    }
+
+    /// Connects a client that finds a server of 2026-07-28.
+    pub(crate) async fn modern(builder: ClientBuilder) -> (Self, Client) {
+        let (mut script, connecting) = Self::connect(builder);
+        let probe = script.next().await;
+        script.answer(&probe, discovered()).await;
+        (script, connecting.await.unwrap().unwrap())
+    }
+
+    /// Returns the next line as it is, without its end; empty at the end.
+    pub(crate) async fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.input.read_line(&mut line).await.unwrap();
+        assert!(line.is_empty() || line.ends_with('\n'), "{line:?}");
+        line.trim_end_matches('\n').to_owned()
+    }
+
+    /// Returns the next message.
+    pub(crate) async fn next(&mut self) -> Value {
+        let line = self.line().await;
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"))
+    }
+
+    /// Says something, whatever it is.
+    pub(crate) async fn say(&mut self, bytes: impl AsRef<[u8]>) {
+        self.output.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    pub(crate) async fn answer(&mut self, to: &Value, result: Value) {
+        self.say(format!("{}\n", answer(to, result))).await;
+    }
+
+    pub(crate) async fn refuse(&mut self, to: &Value, error: Value) {
+        let message = json!({ "jsonrpc": "2.0", "id": to["id"], "error": error });
+        self.say(format!("{message}\n")).await;
+    }
+}
+
+pub(crate) fn answer(to: &Value, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": to["id"], "result": result })
+}
+
+/// What a server of 2026-07-28 says of itself.
+pub(crate) fn discovered() -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": { "tools": {} },
+        "ttlMs": 0,
+        "cacheScope": "private",
+    })
+}
+
+/// What an older server says of itself.
+pub(crate) fn initialized() -> Value {
+    json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "script", "version": "1" },
+    })
+}
+
+/// What a tool says.
+pub(crate) fn said(text: &str) -> Value {
+    json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
+}

@@ -1,0 +1,50 @@
+//! Servers behind unix sockets.
+
+use std::{env, process};
+
+use serde_json::json;
+use tokio::net::UnixListener;
+use turnbuckle_client::{Client, ConnectError, Era, EraChoice, TransportError, unix};
+use turnbuckle_server::{Server, Tool, ToolError, lines::serve_lines};
+
+#[tokio::test]
+async fn a_server_behind_a_socket_is_spoken_with_in_both_eras() {
+    let path = env::temp_dir().join(format!("turnbuckle-{}.unix", process::id()));
+    let listener = UnixListener::bind(&path).unwrap();
+    let serving = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (reader, writer) = stream.into_split();
+            tokio::spawn(serve_lines(reader, writer, server()));
+        }
+    });
+
+    let found = unix::connect(&path).await.unwrap();
+    let builder = Client::builder("test", "1").era(EraChoice::Legacy);
+    let asked = builder.connect(unix::Unix::new(&path)).await.unwrap();
+
+    assert_eq!(found.server().era, Era::Modern);
+    assert_eq!(asked.server().era, Era::Legacy);
+    for client in [found, asked] {
+        let output = client.call_tool("hello", json!({})).await.unwrap();
+        assert_eq!(output.content[0].as_text(), Some("hello"));
+        assert!(client.process().is_none());
+        client.close().await;
+    }
+    serving.abort();
+    std::fs::remove_file(path).unwrap();
+}
+
+#[tokio::test]
+async fn a_socket_where_nobody_listens_is_an_error_at_once() {
+    let error = unix::connect("/no/such.sock").await.unwrap_err();
+
+    assert!(matches!(
+        error,
+        ConnectError::Unreachable(TransportError::Io(_))
+    ));
+}
+
+fn server() -> Server {
+    let hello = Tool::new("hello", async || Ok::<_, ToolError>("hello".to_owned()));
+    Server::new("socket", "1").tool(hello)
+}
