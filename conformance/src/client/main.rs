@@ -12,7 +12,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use turnbuckle_client::{Client, ClientBuilder, http::Http};
+use turnbuckle_client::{Client, ClientBuilder, Traffic, http::Http};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -65,7 +65,7 @@ impl Task {
 
     /// Describes the client that every scenario starts from; it finds out what the server speaks.
     fn client(&self) -> ClientBuilder {
-        Client::builder("turnbuckle-conformance", env!("CARGO_PKG_VERSION"))
+        Client::builder("turnbuckle-conformance", env!("CARGO_PKG_VERSION")).on_traffic(show)
     }
 
     /// Connects with nothing special.
@@ -79,6 +79,11 @@ impl Task {
 }
 
 /// The suite keeps what is printed beside its verdict.
+#[expect(clippy::print_stderr, reason = "a program may")]
+fn show(traffic: Traffic<'_>) {
+    eprintln!("{:?}: {}", traffic.direction, traffic.message);
+}
+
 #[expect(clippy::print_stderr, reason = "a program may")]
 fn report(error: &dyn Error) {
     let mut next = Some(error);

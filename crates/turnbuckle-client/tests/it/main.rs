@@ -5,22 +5,22 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
-mod elicitation;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
 #[cfg(unix)]
 mod child_servers;
+mod elicitation;
 mod fake_http;
+mod fake_lines;
 mod fake_lines;
 mod listening;
 mod own_server;
+mod progress;
 mod roots;
 mod rounds;
 mod sampling;
-mod progress;
 mod scripted;
 mod spec_asked;
 mod spec_cancellation;
