@@ -21,8 +21,8 @@ PATIENCE = 120
 class Row:
     """`checks` are those of its kind; `lacks` says which of them are not made, and why."""
 
-    # What a driver reports after its checks.
-    last = ["close"]
+    # What a driver reports before and after its checks.
+    first, last = ["connect"], ["close"]
 
     def __init__(self, name, revision, transports, checks, lacks):
         self.name, self.revision, self.transports, self.lacks = name, revision, transports, lacks
@@ -41,7 +41,7 @@ class Row:
 
     def judge(self, transport, command):
         """Runs a driver; keeps how many checks passed, and a line for each that did not."""
-        log, wanted = self.log(transport), ["connect", *self.wanted, *self.last]
+        log, wanted = self.log(transport), [*self.first, *self.wanted, *self.last]
         found = {line["check"]: line for line in lines_of(command, log.with_suffix(".err"))}
         for check, line in self.afterwards(transport, log):
             wanted.append(check)

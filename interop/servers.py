@@ -126,6 +126,15 @@ class ByCommandLine(Server):
         return [sys.executable, HERE / "cli.py", COMMAND_LINE]
 
 
+class Refused(Server):
+    """Our client is told to speak an era that the server does not."""
+
+    checks, first, last = ["refused"], [], []
+
+    def __init__(self, name, *others):
+        super().__init__(f"{name}, refused", *others, {})
+
+
 def farewell(log):
     """Every session that a server has begun is ended by the client, and by nobody else."""
     said = log.read_text(errors="replace").lower()
@@ -172,11 +181,9 @@ class Workbench(Program):
     """A server of ours, on a package of another project."""
 
 
-EARLY = {"read_text": "its resources change with every version"}
 ROWS = [
     Server("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(),
-           NO_TOOL_ERROR | EARLY | dict.fromkeys(["missing_resource", "cancellation", "timeout", "together"],
-                                                "tried with our own tools on the same package")),
+           NO_TOOL_ERROR | {"cancellation": "this server goes on with what is cancelled"}),
     Server("server-filesystem 2026.8.31", "filesystem", "auto", "2025-11-25", ("stdio",), Filesystem(),
            {check: why for check, why in TOOLS_ONLY.items() if check != "roots"}),
     Server("server-memory 2026.8.31", "memory", "auto", "2025-11-25", ("stdio",), Memory(), TOOLS_ONLY | NO_TOOL_ERROR),
@@ -195,6 +202,8 @@ ROWS = [
            NO_TOOL_ERROR | NO_LOGGING | {"subscription": "this package has no subscriptions before 2026-07-28"}),
     Server("rmcp 3.8.0", "workbench", "auto", "2026-07-28", BOTH, RMCP, NO_TOOL_ERROR),
     Server("rmcp 3.8.0", "workbench", "legacy", "2025-11-25", BOTH, RMCP, NO_TOOL_ERROR),
+    Refused("typescript 2.4.0 modern only", "workbench", "legacy", "none", BOTH, typescript("modern")),
+    Refused("typescript 2.4.0 legacy only", "workbench", "modern", "none", BOTH, typescript("legacy")),
     ByCommandLine("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(), {}),
     ByCommandLine("typescript 2.4.0 dual", "workbench", "auto", "2026-07-28", BOTH, typescript("dual"), {}),
     ByCommandLine("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, Workbench(MCP_2, "server.py"), {}),
