@@ -30,6 +30,7 @@ mod server;
 mod skills;
 pub mod stdio;
 mod target;
+mod tasks;
 mod traffic;
 mod transport;
 pub mod unix;
@@ -53,7 +54,8 @@ pub use pages::Pages;
 pub use progress::{Progress, ProgressStream};
 pub use server::Server;
 #[cfg(feature = "skills")]
-pub use skills::SkillMismatch;
+pub use skills::{Skill, SkillError, SkillMismatch};
 pub use target::Target;
+pub use tasks::{Started, Task};
 pub use traffic::{Direction, Traffic};
 pub use turnbuckle_protocol::pending::Patience;

@@ -5,23 +5,24 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
-mod elicitation;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
 #[cfg(unix)]
 mod child_servers;
+mod elicitation;
 mod fake_http;
 mod fake_lines;
 mod listening;
 mod own_server;
+mod progress;
 mod roots;
 mod rounds;
 mod sampling;
-mod progress;
 mod scripted;
+#[cfg(feature = "skills")]
+mod skills;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
@@ -37,5 +38,7 @@ mod stdio_child;
 mod stdio_hostile;
 mod stdio_probe;
 mod stdio_wire;
+mod tasks;
+mod tasks_scripted;
 #[cfg(unix)]
 mod unix;
