@@ -23,6 +23,8 @@ def between_pipes(log, command):
     def note(mark, line):
         log.write(mark + b" " + line.rstrip(b"\n") + b"\n")
 
+    note(b"=", b"pid %d" % server.pid)
+
     def pass_on(number, _):
         note(b"=", b"signal %d" % number)
         server.send_signal(number)
@@ -59,10 +61,10 @@ def between_pipes(log, command):
 
 
 class Tap:
-    """A port that leads to another one. `log` may be changed between two clients."""
+    """A port that leads to another one."""
 
-    def __init__(self, port):
-        self.target, self.log, self.count = port, None, 0
+    def __init__(self, port, log):
+        self.target, self.log, self.count = port, log, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -93,9 +95,8 @@ class Tap:
                     pass
 
     def note(self, line):
-        if self.log:
-            with open(self.log, "ab") as log:
-                log.write(line.rstrip(b"\r\n") + b"\n")
+        with open(self.log, "ab") as log:
+            log.write(line.rstrip(b"\r\n") + b"\n")
 
 
 if __name__ == "__main__":

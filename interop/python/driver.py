@@ -96,6 +96,11 @@ class Checks:
         found = json.dumps(result)
         assert f"structured {self.mark}" in found, found
 
+    async def missing_argument(self):
+        result = await self.session.call("add", {})
+        equal(result["isError"], True)
+        assert "text" in text(result), text(result)
+
     async def invalid_arguments(self):
         result = await self.session.call("add", {"text": 7})
         equal(result["isError"], True)

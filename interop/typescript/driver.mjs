@@ -88,6 +88,12 @@ const checks = client => ({
         holds(found, `structured ${mark}`);
     },
 
+    missing_argument: async () => {
+        const result = await call('add');
+        equal(result.isError, true);
+        holds(text(result), 'text');
+    },
+
     invalid_arguments: async () => {
         const result = await call('add', { text: 7 });
         equal(result.isError, true);

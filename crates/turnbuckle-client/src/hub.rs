@@ -7,7 +7,7 @@ mod asked;
 mod told;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, broadcast};
@@ -42,7 +42,7 @@ pub(crate) struct Hub {
     /// Bounds how many answers are on their way, and how many refusals.
     answering: Arc<Semaphore>,
     refusing: Arc<Semaphore>,
-    client: OnceLock<Weak<Inner>>,
+    client: Mutex<Weak<Inner>>,
 }
 
 /// Something that those who listen for changes need to know.
@@ -74,14 +74,15 @@ impl Hub {
             asked: asked::Asked::default(),
             answering: Arc::new(Semaphore::new(limits.asked)),
             refusing: Arc::new(Semaphore::new(limits.asked)),
-            client: OnceLock::new(),
+            client: Mutex::default(),
             limits,
         })
     }
 
-    /// Says whose hub it is; until then, nothing that the server asks can be answered.
+    /// Says whose hub it is, again if a server had to be started again; until then, nothing that the server asks can be
+    /// answered.
     pub(crate) fn belongs_to(&self, client: Weak<Inner>) {
-        let _ = self.client.set(client);
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
     /// Takes bytes that hold nobody's answer, or perhaps several messages.
@@ -132,7 +133,8 @@ impl Hub {
 
     /// Returns whose hub it is, while that is there.
     pub(crate) fn client(&self) -> Option<Arc<Inner>> {
-        self.client.get()?.upgrade()
+        let client = self.client.lock();
+        client.unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 }
 

@@ -12,10 +12,12 @@ use std::sync::Arc;
 use http::HeaderValue;
 use turnbuckle_protocol::Revision;
 use turnbuckle_protocol::method;
+use turnbuckle_protocol::types::ServerCapabilities;
 
 pub(crate) use detect::{Asking, agree};
 pub use memory::EraMemory;
 
+use crate::EraChoice;
 use crate::server::Server;
 
 /// Whether a server remembers a handshake.
@@ -32,6 +34,27 @@ pub enum Era {
 pub(crate) struct Agreed {
     pub(crate) rules: Arc<Rules>,
     pub(crate) server: Arc<Server>,
+}
+
+impl Agreed {
+    /// What holds before anything is agreed: only servers with a handshake ask then, if only whether we are there.
+    pub(crate) fn nothing_yet(choice: EraChoice) -> Self {
+        let rules = Rules {
+            server_asks: choice != EraChoice::Modern,
+            ..session::opening_rules()
+        };
+        Self {
+            server: Arc::new(Server {
+                info: None,
+                capabilities: ServerCapabilities::default(),
+                instructions: None,
+                revision: rules.revision,
+                era: Era::Legacy,
+                supported: Vec::new(),
+            }),
+            rules: Arc::new(rules),
+        }
+    }
 }
 
 /// All that differs between revisions once types are left aside.

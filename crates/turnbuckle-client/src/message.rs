@@ -4,7 +4,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::codec::headers::encode;
-use turnbuckle_protocol::meta::{Meta, keys};
+use turnbuckle_protocol::meta::{Meta, TraceContext, keys};
 use turnbuckle_protocol::types::LogLevel;
 
 use crate::lifecycle::Rules;
@@ -90,15 +90,7 @@ fn write_meta(
         member(out, keys::LOG_LEVEL)?;
         serde_json::to_writer(&mut *out, level.as_str())?;
     }
-    let said = |key: &&str| match *key {
-        keys::PROGRESS_TOKEN => extra.progress_token.is_some(),
-        keys::PROTOCOL_VERSION | keys::CLIENT_INFO | keys::CLIENT_CAPABILITIES => {
-            !rules.stamp.is_empty()
-        }
-        _ => false,
-    };
-    let added = extra.meta.into_iter().flat_map(Meta::iter);
-    for (key, value) in added.filter(|(key, _)| !said(key)) {
+    for (key, value) in passed_on(rules, extra) {
         member(out, key)?;
         serde_json::to_writer(&mut *out, value)?;
     }
@@ -107,6 +99,28 @@ fn write_meta(
         false => out.truncate(before),
     }
     Ok(())
+}
+
+/// What a caller adds, without what the client says itself, and without a trace that is none.
+fn passed_on<'a>(
+    rules: &Rules,
+    extra: &Extra<'a>,
+) -> impl Iterator<Item = (&'a str, &'a serde_json::Value)> {
+    let trace = extra
+        .meta
+        .and_then(|meta| TraceContext::new(meta.traceparent(), meta.tracestate(), meta.baggage()));
+    let trace = trace.unwrap_or_default();
+    let progress_said = extra.progress_token.is_some();
+    let sender_said = !rules.stamp.is_empty();
+    let added = extra.meta.into_iter().flat_map(Meta::iter);
+    added.filter(move |(key, _)| match *key {
+        keys::PROGRESS_TOKEN => !progress_said,
+        keys::PROTOCOL_VERSION | keys::CLIENT_INFO | keys::CLIENT_CAPABILITIES => !sender_said,
+        keys::TRACEPARENT => trace.traceparent().is_some(),
+        keys::TRACESTATE => trace.tracestate().is_some(),
+        keys::BAGGAGE => trace.baggage().is_some(),
+        _ => true,
+    })
 }
 
 /// Turns line ends into spaces: in JSON they can only stand between tokens.

@@ -93,8 +93,9 @@ impl Transport {
     /// Says whether a request may get through although the last one lost its connection.
     pub(crate) fn comes_back(&self) -> bool {
         match self {
-            Self::Lines(_) => false,
+            Self::Lines(_) | Self::HttpSse(_) => false,
             Self::Child(running) => running.comes_back(),
+            Self::Http(_) => true,
         }
     }
 

@@ -42,6 +42,7 @@ impl Checks {
             "content" => self.content().await,
             "structured" => self.structured().await,
             "list_result" => self.list_result().await,
+            "missing_argument" => self.refused(json!({}), "text").await,
             "invalid_arguments" => self.refused(json!({ "text": 7 }), "text").await,
             "tool_error" => {
                 self.refused(json!({ "text": " " }), "must not be empty")

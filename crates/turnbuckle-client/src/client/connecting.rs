@@ -67,33 +67,27 @@ impl Inner {
         name: Option<String>,
         hub: Arc<Hub>,
     ) -> Result<Arc<Self>, ConnectError> {
-        let ids = Ids::default();
-        let remembered = name.as_ref().and_then(|name| settings.memory.get(name));
-        let asking = asking(&settings, &transport, &ids, &hub);
-        let agreed = match lifecycle::agree(&asking, settings.choice, remembered).await {
-            Ok(agreed) => agreed,
-            Err(error) => {
-                transport.close().await;
-                return Err(error);
-            }
-        };
-        if let Some(name) = &name {
-            settings.memory.set(name, agreed.server.era);
-        }
+        // A server may ask before everything is agreed, and its first real question follows the handshake at once: so
+        // there is somebody to answer from the beginning.
         let roots = settings.callbacks.roots();
         let inner = Arc::new(Self {
             _telling: roots.map(|roots| Telling::start(roots, &hub)),
-            agreed: ArcSwap::from_pointee(agreed),
+            agreed: ArcSwap::from_pointee(Agreed::nothing_yet(settings.choice)),
             transport,
-            ids,
+            ids: Ids::default(),
             settings,
             hub,
             name,
             renewing: tokio::sync::Mutex::default(),
         });
         inner.hub.belongs_to(Arc::downgrade(&inner));
-        inner.transport.agreed(&inner.rules(), &inner.hub).await;
-        Ok(inner)
+        match inner.settle().await {
+            Ok(()) => Ok(inner),
+            Err(error) => {
+                inner.transport.close().await;
+                Err(error)
+            }
+        }
     }
 
     /// Begins a new session, unless somebody else did so since `known` was agreed.
@@ -102,35 +96,32 @@ impl Inner {
         if !Arc::ptr_eq(&self.agreed(), known) {
             return Ok(());
         }
-        let asking = asking(&self.settings, &self.transport, &self.ids, &self.hub);
-        let remembered = self
-            .name
-            .as_ref()
-            .and_then(|name| self.settings.memory.get(name));
-        let agreed = lifecycle::agree(&asking, self.settings.choice, remembered).await?;
-        if let Some(name) = &self.name {
-            self.settings.memory.set(name, agreed.server.era);
-        }
-        let rules = Arc::clone(&agreed.rules);
-        self.agreed.store(Arc::new(agreed));
-        self.transport.agreed(&rules, &self.hub).await;
+        self.settle().await?;
         self.hub.gap();
         Ok(())
     }
-}
 
-fn asking<'c>(
-    settings: &'c ClientBuilder,
-    transport: &'c Transport,
-    ids: &'c Ids,
-    hub: &'c Arc<Hub>,
-) -> Asking<'c> {
-    Asking {
-        transport,
-        hub,
-        ids,
-        info: &settings.info,
-        capabilities: &settings.capabilities,
-        patience: settings.patience.silence,
+    /// Agrees on a revision, and lets everyone know who has to.
+    async fn settle(&self) -> Result<(), ConnectError> {
+        let known = |name| self.settings.memory.get(name);
+        let remembered = self.name.as_deref().and_then(known);
+        let agreed = lifecycle::agree(&self.asking(), self.settings.choice, remembered).await?;
+        if let Some(name) = &self.name {
+            self.settings.memory.set(name, agreed.server.era);
+        }
+        self.transport.agreed(&agreed.rules, &self.hub).await;
+        Ok(())
+    }
+
+    fn asking(&self) -> Asking<'_> {
+        Asking {
+            transport: &self.transport,
+            hub: &self.hub,
+            ids: &self.ids,
+            info: &self.settings.info,
+            capabilities: &self.settings.capabilities,
+            patience: self.settings.patience.silence,
+            agreed: &self.agreed,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,6 +35,8 @@ pub(crate) struct Asking<'c> {
     pub(crate) capabilities: &'c ClientCapabilities,
     /// How long the handshake may take.
     pub(crate) patience: Duration,
+    /// Where it is noted what was agreed upon.
+    pub(crate) agreed: &'c ArcSwap<Agreed>,
 }
 
 /// Agrees with a server on a revision.
@@ -41,7 +44,7 @@ pub(crate) async fn agree(
     asking: &Asking<'_>,
     choice: EraChoice,
     remembered: Option<Era>,
-) -> Result<Agreed, ConnectError> {
+) -> Result<Arc<Agreed>, ConnectError> {
     match (choice, remembered) {
         (EraChoice::Legacy, _) => session::open(asking).await,
         (EraChoice::Auto, Some(Era::Legacy)) => match session::open(asking).await {
@@ -68,7 +71,7 @@ enum Finding {
     Legacy,
 }
 
-async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Agreed, ConnectError> {
+async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Arc<Agreed>, ConnectError> {
     let rules = Arc::new(stateless::rules(asking.info, asking.capabilities));
     let mut finding = first_question(asking, &rules).await?;
     if let Finding::Versions(named) = &finding {
@@ -101,7 +104,7 @@ async fn modern(
     asking: &Asking<'_>,
     rules: Arc<Rules>,
     result: DiscoverResult,
-) -> Result<Agreed, ConnectError> {
+) -> Result<Arc<Agreed>, ConnectError> {
     let named = &result.supported_versions;
     if !named.iter().any(|name| name == rules.revision.as_str()) {
         let revision = newest_handshake(named);
@@ -112,10 +115,10 @@ async fn modern(
             }),
         };
     }
-    Ok(Agreed {
+    Ok(asking.settle(Agreed {
         rules,
         server: Arc::new(stateless::described(result)),
-    })
+    }))
 }
 
 /// Asks the server about itself.
@@ -198,6 +201,13 @@ impl Asking<'_> {
             Ok(answer) => answer.map_err(ConnectError::Unreachable),
             Err(_) => Err(ConnectError::TimedOut { method, limit }),
         }
+    }
+
+    /// Notes what was agreed upon.
+    pub(super) fn settle(&self, agreed: Agreed) -> Arc<Agreed> {
+        let agreed = Arc::new(agreed);
+        self.agreed.store(Arc::clone(&agreed));
+        agreed
     }
 
     /// Says that the handshake is done.

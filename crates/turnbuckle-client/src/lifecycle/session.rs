@@ -53,7 +53,7 @@ pub(super) fn opening_rules() -> Rules {
 }
 
 /// Shakes hands.
-pub(super) async fn open(asking: &Asking<'_>) -> Result<Agreed, ConnectError> {
+pub(super) async fn open(asking: &Asking<'_>) -> Result<Arc<Agreed>, ConnectError> {
     match initialize(asking, NEWEST).await {
         Err(ConnectError::Refused { source, status, .. }) => match spoken_instead(&source) {
             Some(revision) => initialize(asking, revision).await,
@@ -67,7 +67,7 @@ pub(super) async fn open(asking: &Asking<'_>) -> Result<Agreed, ConnectError> {
 pub(super) async fn initialize(
     asking: &Asking<'_>,
     offered: Revision,
-) -> Result<Agreed, ConnectError> {
+) -> Result<Arc<Agreed>, ConnectError> {
     let mut params = InitializeParams::new(
         offered.as_str(),
         asking.capabilities.clone(),
@@ -80,7 +80,8 @@ pub(super) async fn initialize(
     let status = answer.http.map(|facts| facts.status);
     let result = answer.outcome.map_err(|error| refused(error, status))?;
     let result: InitializeResult = read(INITIALIZE, &result)?;
-    let agreed = agreed(result)?;
+    // First noted, then said: the server may ask as soon as it knows.
+    let agreed = asking.settle(agreed(result)?);
     asking.notify_initialized(&agreed.rules).await?;
     Ok(agreed)
 }

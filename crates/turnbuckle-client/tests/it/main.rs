@@ -4,6 +4,10 @@
 
 mod calls;
 #[cfg(unix)]
+mod child_again;
+mod elicitation;
+mod fake_lines;
+#[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
@@ -13,10 +17,14 @@ mod fake_http;
 mod fake_lines;
 mod listening;
 mod own_server;
+mod roots;
+mod rounds;
+mod sampling;
 mod progress;
 mod scripted;
 mod spec_asked;
 mod spec_cancellation;
+mod spec_completion;
 mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;

@@ -5,7 +5,7 @@ use turnbuckle_client::{CallError, Client, ConnectError, Era, EraChoice};
 use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 
-use crate::fake_lines::{FakeServer, LEGACY, initialized};
+use crate::fake_lines::{FakeServer, LEGACY, Reply, initialized};
 
 fn old_fashioned() -> turnbuckle_client::ClientBuilder {
     Client::builder("handshake", "1.2").era(EraChoice::Legacy)
@@ -118,7 +118,7 @@ async fn what_a_server_does_not_declare_is_not_asked_for() {
             result["capabilities"] = json!({});
             let legacy = revision != "2026-07-28";
             move |_| match legacy {
-                true => crate::fake_lines::Reply::error(-32601, "what?"),
+                true => Reply::error(-32601, "what?"),
                 false => result.clone().into(),
             }
         });
@@ -148,5 +148,40 @@ async fn what_a_server_does_not_declare_is_not_asked_for() {
             asked,
             "{revision}: nothing was asked"
         );
+    }
+}
+
+/// A server may ask whether the client is there before the handshake is over.
+#[tokio::test(start_paused = true)]
+async fn a_ping_during_the_handshake_is_answered() {
+    req!("ping.respond");
+    let server = FakeServer::legacy("2025-11-25");
+    server.hold("initialize");
+    let connecting = server.connecting(old_fashioned());
+    let asked = server.next("initialize").await;
+
+    let pong = server.ask("ping", json!({})).await;
+    server.reply(&asked, initialized("2025-11-25")).await;
+
+    assert_eq!(pong["result"], json!({}));
+    connecting.await.unwrap().unwrap();
+}
+
+/// The first question of many servers follows the handshake at once.
+#[tokio::test(start_paused = true)]
+async fn a_question_right_after_the_handshake_is_answered() {
+    req!("ping.respond");
+    for revision in LEGACY {
+        let server = FakeServer::legacy(revision);
+        server.on("initialize", move |asked| {
+            let answer =
+                json!({ "jsonrpc": "2.0", "id": asked["id"], "result": initialized(revision) });
+            let ping = json!({ "jsonrpc": "2.0", "id": "at once", "method": "ping" });
+            Reply::Raw(format!("{answer}\n{ping}"))
+        });
+
+        let _client = server.connect_as(old_fashioned()).await;
+
+        assert_eq!(server.next_answer("at once").await["result"], json!({}));
     }
 }

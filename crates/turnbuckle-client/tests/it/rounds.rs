@@ -1,0 +1,345 @@
+//! Results that ask before they answer.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+use turnbuckle_client::{CallError, Client, ClientBuilder, FormRequest, Roots};
+use turnbuckle_ledger::req;
+
+use crate::fake_lines::{FakeServer, Reply};
+
+/// A state that would not survive being read and written again.
+const STATE: &str = "{\"a\": 1.0, \"é\": \"\\u0000 / \u{10ffff}\"}  ";
+
+fn form(name: &str) -> Value {
+    json!({
+        "method": "elicitation/create",
+        "params": {
+            "mode": "form", "message": name,
+            "requestedSchema": { "type": "object", "properties": { "it": { "type": "string" } } },
+        },
+    })
+}
+
+fn asks(questions: Value, state: Value) -> Value {
+    let mut result = json!({ "resultType": "input_required" });
+    for (name, value) in [("inputRequests", questions), ("requestState", state)] {
+        if !value.is_null() {
+            result[name] = value;
+        }
+    }
+    result
+}
+
+fn done() -> Value {
+    json!({ "content": [{ "type": "text", "text": "done" }] })
+}
+
+/// A client that answers each form with the form's own message.
+fn obliging() -> ClientBuilder {
+    let roots = Roots::new(["file:///a"]).unwrap();
+    Client::builder("test", "1")
+        .roots(roots)
+        .on_form(|form: FormRequest| async move { form.accept(json!({ "it": form.message() })) })
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_are_answered_and_the_call_is_made_again() {
+    req!(
+        "mrtr.client.construct",
+        "mrtr.client.new-id",
+        "mrtr.client.same-params",
+        "mrtr.client.echo-state",
+        "mrtr.client.state-opaque",
+        "mrtr.client.no-state",
+        "mrtr.input-response.shape"
+    );
+    let server = FakeServer::modern();
+    let roots = json!({ "method": "roots/list" });
+    server.answer_in_turn(
+        "tools/call",
+        [
+            asks(
+                json!({ "one": form("1"), "two": form("2"), "where": roots }),
+                json!(STATE),
+            ),
+            asks(json!({ "three": form("3") }), Value::Null),
+            done(),
+        ],
+    );
+    let client = server.connect_as(obliging()).await;
+
+    let output = client
+        .call_tool("ask", json!({ "deep": [1, { "x": null }] }))
+        .await
+        .unwrap();
+
+    assert_eq!(output.content[0].as_text(), Some("done"));
+    let accepted = |it: &str| json!({ "action": "accept", "content": { "it": it } });
+    let calls = [
+        server.next("tools/call").await,
+        server.next("tools/call").await,
+        server.next("tools/call").await,
+    ];
+    for call in &calls {
+        assert_eq!(call["params"]["name"], "ask");
+        assert_eq!(
+            call["params"]["arguments"],
+            json!({ "deep": [1, { "x": null }] })
+        );
+    }
+    assert_eq!(calls[0]["params"].get("inputResponses"), None);
+    assert_eq!(calls[0]["params"].get("requestState"), None);
+    assert_eq!(
+        calls[1]["params"]["inputResponses"],
+        json!({ "one": accepted("1"), "two": accepted("2"), "where": { "roots": [{ "uri": "file:///a" }] } })
+    );
+    assert_eq!(calls[1]["params"]["requestState"], STATE);
+    assert_eq!(
+        calls[2]["params"]["inputResponses"],
+        json!({ "three": accepted("3") })
+    );
+    assert_eq!(calls[2]["params"].get("requestState"), None);
+    let mut ids: Vec<_> = calls
+        .iter()
+        .map(|call| call["id"].as_i64().unwrap())
+        .collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_and_resources_ask_too() {
+    let server = FakeServer::modern();
+    server.answer_in_turn(
+        "prompts/get",
+        [
+            asks(json!({ "q": form("1") }), json!("s")),
+            json!({ "messages": [] }),
+        ],
+    );
+    server.answer_in_turn(
+        "resources/read",
+        [
+            asks(json!({ "q": form("1") }), json!("s")),
+            json!({ "contents": [] }),
+        ],
+    );
+    let client = server.connect_as(obliging()).await;
+
+    client.get_prompt("p", [("a", "b")]).await.unwrap();
+    client.read_resource("file:///x").await.unwrap();
+
+    for method in ["prompts/get", "resources/read"] {
+        let first = server.next(method).await;
+        let again = server.next(method).await;
+        assert_eq!(again["params"]["requestState"], "s");
+        assert_eq!(first["params"]["name"], again["params"]["name"]);
+        assert_eq!(first["params"]["uri"], again["params"]["uri"]);
+        assert_eq!(first["params"]["arguments"], again["params"]["arguments"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_alone_is_brought_back_at_once() {
+    req!("mrtr.client.immediate");
+    let server = FakeServer::modern();
+    server.answer_in_turn("tools/call", [asks(Value::Null, json!(STATE)), done()]);
+    let client = server.connect().await;
+
+    client.call_tool("ask", json!({})).await.unwrap();
+
+    server.next("tools/call").await;
+    let again = server.next("tools/call").await;
+    assert_eq!(again["params"]["requestState"], STATE);
+    assert_eq!(again["params"].get("inputResponses"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_and_state_go_into_no_other_request() {
+    req!("mrtr.client.scope");
+    let server = FakeServer::modern();
+    server.hold("tools/call");
+    let client = server.connect_as(obliging()).await;
+    let asking = tokio::spawn(client.call_tool("ask", json!({})).into_future());
+    let first = server.next("tools/call").await;
+    let other = tokio::spawn(client.call_tool("other", json!({})).into_future());
+    let beside = server.next("tools/call").await;
+
+    server
+        .reply(&first, asks(json!({ "q": form("1") }), json!("s")))
+        .await;
+    let again = server.next("tools/call").await;
+    let third = tokio::spawn(client.call_tool("third", json!({})).into_future());
+    let after = server.next("tools/call").await;
+
+    assert_eq!(again["params"]["requestState"], "s");
+    for untouched in [&beside, &after] {
+        assert_eq!(untouched["params"].get("requestState"), None);
+        assert_eq!(untouched["params"].get("inputResponses"), None);
+    }
+    for request in [&again, &beside, &after] {
+        server.reply(request, done()).await;
+    }
+    for call in [asking, other, third] {
+        call.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_questions_of_a_round_are_asked_at_the_same_time() {
+    let server = FakeServer::modern();
+    let questions = json!({ "a": form("1"), "b": form("2"), "c": form("3") });
+    server.answer_in_turn("tools/call", [asks(questions, Value::Null), done()]);
+    let together = Arc::new(Barrier::new(3));
+    let builder = Client::builder("test", "1").on_form(move |form: FormRequest| {
+        let together = together.clone();
+        async move {
+            together.wait().await;
+            form.decline()
+        }
+    });
+    let client = server.connect_as(builder).await;
+
+    client.call_tool("ask", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_stops_asking_is_left() {
+    let server = FakeServer::modern();
+    server.on("tools/call", |_| {
+        asks(json!({ "q": form("again") }), json!("s"))
+    });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let builder = Client::builder("test", "1").on_form(move |form: FormRequest| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async move { form.decline() }
+    });
+    let client = server.connect_as(builder).await;
+
+    let error = client.call_tool("ask", json!({})).await.unwrap_err();
+
+    assert!(
+        matches!(error, CallError::TooManyRounds { rounds: 10, .. }),
+        "{error}"
+    );
+    assert_eq!(
+        (asked.load(Ordering::Relaxed), server.count("tools/call")),
+        (10, 11)
+    );
+    let error = client
+        .call_tool("ask", json!({}))
+        .max_rounds(1)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, CallError::TooManyRounds { rounds: 1, .. }),
+        "{error}"
+    );
+    assert_eq!(
+        (asked.load(Ordering::Relaxed), server.count("tools/call")),
+        (11, 13)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn rounds_can_be_switched_off() {
+    let server = FakeServer::modern();
+    server.answer("tools/call", asks(json!({ "q": form("1") }), json!("s")));
+    let client = server.connect_as(obliging().max_rounds(0)).await;
+
+    let error = client.call_tool("ask", json!({})).await.unwrap_err();
+
+    let CallError::InputRequired { questions, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(questions.request_state.as_deref(), Some("s"));
+    assert_eq!(questions.input_requests["q"].method(), "elicitation/create");
+    assert_eq!(server.count("tools/call"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_answered_ends_the_call() {
+    for (question, code) in [
+        (
+            json!({ "method": "dance/now", "params": { "steps": 3 } }),
+            -32601,
+        ),
+        (
+            json!({ "method": "sampling/createMessage", "params": { "messages": [], "maxTokens": 1 } }),
+            -32601,
+        ),
+        (
+            json!({ "method": "elicitation/create", "params": { "message": 7 } }),
+            -32602,
+        ),
+    ] {
+        let server = FakeServer::modern();
+        server.answer(
+            "tools/call",
+            asks(json!({ "q": question, "fine": form("1") }), Value::Null),
+        );
+        let client = server.connect_as(obliging()).await;
+
+        let error = client.call_tool("ask", json!({})).await.unwrap_err();
+
+        let CallError::Unanswered { asked, source, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(
+            (&**asked, source.code),
+            (question["method"].as_str().unwrap(), code)
+        );
+        assert_eq!(server.count("tools/call"), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_that_are_none_are_an_invalid_answer() {
+    let many: serde_json::Map<_, _> = (0..65).map(|at| (at.to_string(), form("1"))).collect();
+    for result in [
+        json!({ "resultType": "input_required" }),
+        asks(json!([form("1")]), Value::Null),
+        asks(json!({ "q": { "params": {} } }), Value::Null),
+        asks(Value::Null, json!(7)),
+        asks(many.into(), Value::Null),
+    ] {
+        let server = FakeServer::modern();
+        server.on("tools/call", move |_| Reply::Exactly(result.clone()));
+        let client = server.connect_as(obliging()).await;
+
+        let error = client.call_tool("ask", json!({})).await.unwrap_err();
+
+        assert!(matches!(error, CallError::InvalidAnswer { .. }), "{error}");
+        assert_eq!(server.count("tools/call"), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_methods_may_not_ask() {
+    let server = FakeServer::modern();
+    server.answer("tools/list", asks(json!({ "q": form("1") }), json!("s")));
+    let client = server.connect_as(obliging()).await;
+
+    let error = client.list_tools(None).await.unwrap_err();
+
+    assert!(matches!(error, CallError::InvalidAnswer { .. }), "{error}");
+    assert_eq!(server.count("tools/list"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_the_newest_revision_is_not_answered() {
+    let server = FakeServer::modern();
+    let _client = server.connect_as(obliging()).await;
+
+    server
+        .request("elicitation/create", form("1")["params"].clone())
+        .await;
+
+    server.expect_silence().await;
+}

@@ -1,0 +1,231 @@
+//! What is expected of a server, check by check.
+
+mod everything;
+mod reference;
+mod workbench;
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use turnbuckle_client::{CallError, Change, Client, Era, Heard, Listening, Roots};
+use turnbuckle_protocol::types::{CallToolResult, CompleteParams, CompletionReference, LogLevel};
+
+use crate::answers::Answers;
+
+pub(crate) type Outcome = Result<(), Box<dyn Error>>;
+
+/// Which server it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// Ours, on a package of another project.
+    Workbench,
+    /// The reference server that has everything.
+    Everything,
+    /// The reference server for files.
+    Filesystem,
+    /// The reference server for a graph of knowledge.
+    Memory,
+    /// The reference server for times of day.
+    Time,
+}
+
+/// What can be known about a server beforehand.
+struct Known {
+    name: &'static str,
+    tools: &'static [&'static str],
+    /// A tool that cannot do without arguments.
+    needs_arguments: &'static str,
+}
+
+impl Kind {
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "workbench" => Self::Workbench,
+            "everything" => Self::Everything,
+            "filesystem" => Self::Filesystem,
+            "memory" => Self::Memory,
+            "time" => Self::Time,
+            _ => panic!("nothing is known about `{name}`"),
+        }
+    }
+
+    fn known(self) -> &'static Known {
+        match self {
+            Self::Workbench => &workbench::KNOWN,
+            Self::Everything => &everything::KNOWN,
+            Self::Filesystem => &reference::FILESYSTEM,
+            Self::Memory => &reference::MEMORY,
+            Self::Time => &reference::TIME,
+        }
+    }
+}
+
+pub(crate) struct Checks {
+    pub(crate) client: Client,
+    pub(crate) kind: Kind,
+    pub(crate) revision: String,
+    pub(crate) answers: Answers,
+    pub(crate) roots: Roots,
+}
+
+impl Checks {
+    pub(crate) async fn run(&self, check: &str) -> Outcome {
+        match check {
+            "version" => self.version(),
+            "server_info" => self.server_info(),
+            "tools" => self.tools().await,
+            "missing_argument" => self.missing_argument().await,
+            "unknown_tool" => refused(self.call("no_such_tool", json!({})).await),
+            "ping" => Ok(self.client.ping().await?),
+            // Asked last, of all that was said before.
+            "nothing_odd" => equal(self.answers.oddities(), Vec::<String>::new()),
+            _ => match self.kind {
+                Kind::Workbench => workbench::run(self, check).await,
+                Kind::Everything => everything::run(self, check).await,
+                Kind::Filesystem => reference::filesystem(self, check).await,
+                Kind::Memory => reference::memory(self, check).await,
+                Kind::Time => reference::time(self, check).await,
+            },
+        }
+    }
+
+    fn version(&self) -> Outcome {
+        let server = self.client.server();
+        equal(server.revision.to_string(), self.revision.clone())?;
+        let modern = &*self.revision >= "2026-07-28";
+        equal(server.era, if modern { Era::Modern } else { Era::Legacy })
+    }
+
+    fn server_info(&self) -> Outcome {
+        let server = self.client.server();
+        let name = server.info.as_ref().map(|info| info.name.as_str());
+        equal(name, Some(self.kind.known().name))
+    }
+
+    async fn tools(&self) -> Outcome {
+        let tools = self.client.tools().all().await?;
+        let found: BTreeSet<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let missing = self.kind.known().tools.iter();
+        let missing: Vec<_> = missing.filter(|name| !found.contains(**name)).collect();
+        equal(missing, Vec::new())
+    }
+
+    /// The server says no, in a result or in an error.
+    async fn missing_argument(&self) -> Outcome {
+        refused(
+            self.call(self.kind.known().needs_arguments, json!({}))
+                .await,
+        )
+    }
+
+    /// Calls a tool.
+    async fn call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, CallError> {
+        self.client.call_tool(tool, arguments).await
+    }
+
+    /// Calls a tool that must not fail, and returns its text.
+    async fn said(&self, tool: &str, arguments: Value) -> Result<String, Box<dyn Error>> {
+        let result = self.call(tool, arguments).await?;
+        if result.failed() {
+            return Err(format!("`{tool}` failed: {}", text(&result)).into());
+        }
+        Ok(text(&result))
+    }
+
+    /// Calls a tool that asks a question to which the answer is no.
+    async fn said_when_declined(&self, tool: &str) -> Result<String, Box<dyn Error>> {
+        self.answers.decline(true);
+        let said = self.said(tool, json!({})).await;
+        self.answers.decline(false);
+        said
+    }
+
+    /// Asks how an argument of a prompt could go on.
+    async fn completions(
+        &self,
+        prompt: &str,
+        argument: &str,
+        begun: &str,
+    ) -> Result<Vec<String>, Box<dyn Error>> {
+        let reference = CompletionReference::prompt(prompt);
+        let params = CompleteParams::new(reference, argument, begun);
+        Ok(self.client.complete(params).await?.values)
+    }
+
+    /// Asks for log messages, if that is not said with each request.
+    async fn log_from_info_on(&self) -> Outcome {
+        if self.client.server().era == Era::Legacy {
+            self.client.set_log_level(LogLevel::Info).await?;
+        }
+        self.answers.take_logs();
+        Ok(())
+    }
+
+    /// Waits until a log message holds this text.
+    async fn logs(&self, part: &str) -> Outcome {
+        let mut heard = Vec::new();
+        for _ in 0..100 {
+            heard.extend(self.answers.take_logs());
+            if heard.iter().any(|data| data.to_string().contains(part)) {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        Err(format!("nothing like {part:?} in {heard:?}").into())
+    }
+}
+
+/// Waits until a resource is said to have changed.
+async fn update(changes: &mut Listening, uri: &str) -> Outcome {
+    let heard = async {
+        while let Some(heard) = changes.next().await {
+            match heard? {
+                Heard::Change(Change::Resource { uri: changed }) => return equal(&*changed, uri),
+                Heard::Listening(_) | Heard::Change(_) => {}
+                other => return Err(format!("heard {other:?}").into()),
+            }
+        }
+        Err("nothing more is heard".into())
+    };
+    let heard = timeout(Duration::from_secs(5), heard).await;
+    heard.unwrap_or_else(|_| Err("nothing was heard within 5 s".into()))
+}
+
+/// All text of a result.
+fn text(result: &CallToolResult) -> String {
+    let blocks = serde_json::to_value(&result.content).unwrap_or_default();
+    let texts = blocks.as_array().into_iter().flatten();
+    let texts = texts.filter_map(|block| block["text"].as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn refused(outcome: Result<CallToolResult, CallError>) -> Outcome {
+    match outcome {
+        Ok(result) if result.failed() => Ok(()),
+        Ok(result) => Err(format!("it was done: {}", text(&result)).into()),
+        Err(CallError::Refused { .. }) => Ok(()),
+        Err(other) => Err(other.into()),
+    }
+}
+
+fn equal<T: PartialEq + Debug>(actual: T, expected: T) -> Outcome {
+    if actual == expected {
+        return Ok(());
+    }
+    Err(format!("expected {expected:?}, got {actual:?}").into())
+}
+
+fn holds(whole: &str, part: &str) -> Outcome {
+    if whole.contains(part) {
+        return Ok(());
+    }
+    Err(format!("expected {part:?} in {whole:?}").into())
+}
+
+fn unknown(check: &str) -> Outcome {
+    Err(format!("there is no check `{check}` for this server").into())
+}

@@ -1,0 +1,160 @@
+//! The reference server that has everything. It knows only the handshake.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use turnbuckle_protocol::types::SubscriptionFilter;
+
+use super::{Checks, Known, Outcome, equal, holds, unknown, update};
+
+pub(super) const KNOWN: Known = Known {
+    name: "mcp-servers/everything",
+    tools: &[
+        "echo",
+        "get-sum",
+        "get-structured-content",
+        "get-tiny-image",
+        "trigger-long-running-operation",
+    ],
+    needs_arguments: "get-sum",
+};
+
+pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
+    match check {
+        "resources" => equal(checks.client.resources().all().await?.is_empty(), false),
+        "templates" => templates(checks).await,
+        "prompts" => prompts(checks).await,
+        "text" => equal(
+            checks.said("echo", json!({ "message": "hello" })).await?,
+            "Echo: hello".to_owned(),
+        ),
+        "structured" => structured(checks).await,
+        "progress" => progress(checks).await,
+        "read_template" => read_template(checks).await,
+        "prompt" => prompt(checks).await,
+        "completion" => equal(
+            checks
+                .completions("completable-prompt", "department", "S")
+                .await?,
+            vec!["Sales".to_owned(), "Support".to_owned()],
+        ),
+        "elicitation" => elicitation(checks).await,
+        "declined" => holds(
+            &checks
+                .said_when_declined("trigger-elicitation-request")
+                .await?,
+            "User declined",
+        ),
+        "url_elicitation" => url_elicitation(checks).await,
+        "sampling" => sampling(checks).await,
+        "roots" => holds(
+            &checks.said("get-roots-list", json!({})).await?,
+            &checks.roots.list()[0].uri,
+        ),
+        "subscription" => subscription(checks).await,
+        "logging" => logging(checks).await,
+        _ => unknown(check),
+    }
+}
+
+async fn templates(checks: &Checks) -> Outcome {
+    let templates = checks.client.resource_templates().all().await?;
+    let templates = serde_json::to_string(&templates)?;
+    holds(&templates, "demo://resource/dynamic/text/{resourceId}")
+}
+
+async fn prompts(checks: &Checks) -> Outcome {
+    let prompts = checks.client.prompts().all().await?;
+    holds(&serde_json::to_string(&prompts)?, "completable-prompt")
+}
+
+async fn structured(checks: &Checks) -> Outcome {
+    let arguments = json!({ "location": "Chicago" });
+    let result = checks.call("get-structured-content", arguments).await?;
+    let structured = result.structured_content.unwrap_or_default();
+    equal(structured["temperature"].clone(), json!(36))
+}
+
+async fn progress(checks: &Checks) -> Outcome {
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&steps);
+    let arguments = json!({ "duration": 0.3, "steps": 3 });
+    let call = checks
+        .client
+        .call_tool("trigger-long-running-operation", arguments);
+    call.on_progress(move |step| {
+        let mut steps = heard.lock().expect("nobody panics while holding it");
+        steps.push(step.progress);
+    })
+    .await?;
+    let steps = steps.lock().expect("nobody panics while holding it");
+    equal(&*steps, &vec![1.0, 2.0, 3.0])
+}
+
+async fn read_template(checks: &Checks) -> Outcome {
+    let uri = "demo://resource/dynamic/text/7";
+    let result = checks.client.read_resource(uri).await?;
+    holds(&serde_json::to_string(&result.contents)?, "Resource 7")
+}
+
+async fn prompt(checks: &Checks) -> Outcome {
+    let arguments = [("department", "Sales"), ("name", "Eve")];
+    let result = checks
+        .client
+        .get_prompt("completable-prompt", arguments)
+        .await?;
+    let messages = serde_json::to_string(&result.messages)?;
+    holds(
+        &messages,
+        "Please promote Eve to the head of the Sales team.",
+    )
+}
+
+/// Thirteen kinds of fields, of which all but one are left to their default.
+async fn elicitation(checks: &Checks) -> Outcome {
+    let said = checks
+        .said("trigger-elicitation-request", json!({}))
+        .await?;
+    for part in [
+        "- Name: Ada",
+        "- Favorite Integer: 42",
+        "\"titledSingleSelectEnum\": \"hero-1\"",
+    ] {
+        holds(&said, part)?;
+    }
+    Ok(())
+}
+
+async fn url_elicitation(checks: &Checks) -> Outcome {
+    let url = "https://example.com/login";
+    let said = checks.said("trigger-url-elicitation", json!({ "url": url }));
+    holds(&said.await?, "User completed the URL elicitation flow")?;
+    equal(&*checks.answers.take_question(), url)
+}
+
+async fn sampling(checks: &Checks) -> Outcome {
+    let arguments = json!({ "prompt": "Sum up." });
+    let said = checks.said("trigger-sampling-request", arguments).await?;
+    holds(&said, "all is well")?;
+    holds(&checks.answers.take_question(), "Sum up.")
+}
+
+async fn subscription(checks: &Checks) -> Outcome {
+    let uri = "demo://resource/dynamic/text/2";
+    let filter = SubscriptionFilter::new().resource_subscriptions([uri.to_owned()]);
+    let mut changes = checks.client.listen(filter).await?;
+    checks.said("toggle-subscriber-updates", json!({})).await?;
+    update(&mut changes, uri).await?;
+    checks.said("toggle-subscriber-updates", json!({})).await?;
+    Ok(())
+}
+
+async fn logging(checks: &Checks) -> Outcome {
+    checks.log_from_info_on().await?;
+    // It says so whenever somebody subscribes.
+    checks
+        .client
+        .subscribe("demo://resource/dynamic/text/1")
+        .await?;
+    checks.logs("Subscribe").await
+}

@@ -1,0 +1,83 @@
+//! Drives a server of another project with our client and prints a JSON line per check.
+//!
+//! `turnbuckle-interop-client SERVER ERA REVISION CHECK,… stdio COMMAND… | http URL | sse URL`
+//!
+//! SERVER says which checks there are: `workbench`, `everything`, `filesystem`, `memory` or `time`. ERA is what the
+//! client is told: `auto`, `modern` or `legacy`.
+#![expect(clippy::print_stdout, reason = "what it prints is its report")]
+
+mod answers;
+mod checks;
+mod connect;
+
+use std::time::Duration;
+use std::{env, error::Error, process};
+
+use serde_json::json;
+use tokio::time::timeout;
+use turnbuckle_client::Roots;
+
+use crate::answers::Answers;
+use crate::checks::{Checks, Kind, Outcome};
+
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Ending takes no longer than a server that ends at the end of its input.
+const CLOSING: Duration = Duration::from_millis(1900);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [kind, era, revision, wanted, transport, target @ ..] = &arguments[..] else {
+        panic!("SERVER ERA REVISION CHECK,… TRANSPORT TARGET…");
+    };
+    let (answers, roots) = (Answers::default(), roots());
+    let client = connect::connect(era, transport, target, &answers, &roots);
+    let client = match timeout(PATIENCE, client).await {
+        Ok(Ok(client)) => client,
+        Ok(Err(error)) => return report("connect", &Err(error)),
+        Err(_) => return report("connect", &Err("no end".into())),
+    };
+    report("connect", &Ok(()));
+    let checks = Checks {
+        client: client.clone(),
+        kind: Kind::named(kind),
+        revision: revision.clone(),
+        answers,
+        roots,
+    };
+    for check in wanted.split(',') {
+        let outcome = timeout(PATIENCE, checks.run(check)).await;
+        report(check, &outcome.unwrap_or_else(|_| Err("no end".into())));
+    }
+    let closed = timeout(CLOSING, client.close()).await;
+    let closed = closed.map_err(|_| format!("no end within {CLOSING:?}").into());
+    report("close", &closed);
+    process::exit(0);
+}
+
+/// The folder that we are in.
+fn roots() -> Roots {
+    let folder = env::current_dir().expect("we are somewhere");
+    Roots::new([format!("file://{}", folder.display())]).expect("its path is plain")
+}
+
+fn report(check: &str, outcome: &Outcome) {
+    let detail = outcome.as_ref().err().map(|error| story(&**error));
+    let detail: String = detail.unwrap_or_default().chars().take(600).collect();
+    println!(
+        "{}",
+        json!({ "check": check, "ok": outcome.is_ok(), "detail": detail })
+    );
+}
+
+/// An error with all that led to it.
+fn story(error: &dyn Error) -> String {
+    let mut story = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        story = format!("{story}: {error}");
+        cause = error.source();
+    }
+    story
+}

@@ -1,0 +1,159 @@
+"""Servers of other projects for our client: which, in which versions, and what each cannot do."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from packages import TARGET, Cargo, Npm, Pip, Program
+from rows import LOGS, Row
+from tap import Tap
+
+CLIENT = TARGET / "debug" / "turnbuckle-interop-client"
+ALL = ("stdio",)
+BOTH = ("stdio",)
+
+CHECKS = """
+    version server_info tools resources templates prompts text structured missing_argument tool_error unknown_tool
+    progress logging read_text read_template missing_resource prompt completion elicitation declined url_elicitation
+    sampling roots cancellation timeout subscription together ping nothing_odd
+""".split()
+TOOLS_ONLY = dict.fromkeys(
+    """resources templates prompts progress logging read_text read_template missing_resource prompt completion
+    elicitation declined url_elicitation sampling roots cancellation timeout subscription together""".split(),
+    "this server has only tools, and quick ones")
+NO_TOOL_ERROR = {"tool_error": "tried with servers whose tools can fail"}
+NO_LOGGING = {"logging": "this package leaves it to the server to declare logging"}
+STATELESS = dict.fromkeys(["cancellation", "timeout"], "this server forgets a request of this revision at once")
+
+SERVERS = Npm("@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31",
+              "@modelcontextprotocol/server-memory@2026.8.31")
+SDK_2 = Npm("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2", "zod@4")
+MCP_2 = Pip("mcp==2.3.0")
+TIME = Pip("mcp-server-time==2026.10.19")
+RMCP = Program(Cargo("rmcp"), "turnbuckle-interop-rmcp-server")
+
+
+class Everything:
+    """The reference server; its words for the transports are its own."""
+
+    package, path = SERVERS, {"http": "/mcp", "sse": "/sse"}
+
+    def command(self, transport):
+        word = {"stdio": "stdio", "http": "streamableHttp", "sse": "sse"}[transport]
+        return reference("everything", word)
+
+
+class Filesystem:
+    package = SERVERS
+
+    def command(self, _):
+        return reference("filesystem", fresh_folder("files"))
+
+
+class Memory:
+    package = SERVERS
+
+    def command(self, _):
+        return ["env", f"MEMORY_FILE_PATH={fresh_folder('memory') / 'graph.jsonl'}", *reference("memory")]
+
+
+class Time:
+    package = TIME
+
+    def command(self, _):
+        return [TIME.folder / "bin" / "python", "-B", "-m", "mcp_server_time"]
+
+
+def reference(name, *arguments):
+    script = SERVERS.folder / "node_modules" / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js"
+    return ["node", "-r", SERVERS.folder / "loopback.cjs", script, *arguments]
+
+
+def fresh_folder(name):
+    folder = LOGS / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+class Server(Row):
+    """`kind` says what our client knows about it, `era` what our client is told to speak."""
+
+    def __init__(self, name, kind, era, revision, transports, program, lacks):
+        super().__init__(f"{name}, {era}", revision, transports, CHECKS, lacks)
+        self.kind, self.era, self.program, self.package = kind, era, program, program.package
+
+    def run(self, transport):
+        log = self.log(transport)
+        log.unlink(missing_ok=True)
+        command = [CLIENT, self.kind, self.era, self.revision, ",".join(self.wanted), transport]
+        if transport == "stdio":
+            self.judge(transport, [*command, *self.tapped(transport, self.program.command(transport))])
+            return
+        with Listening(self.program.command(transport), log.with_suffix(".server")) as server:
+            path = server.path or self.program.path[transport]
+            self.judge(transport, [*command, f"http://127.0.0.1:{Tap(server.port, log).port}{path}"])
+
+
+class Listening:
+    """A server that says where it listens, and is ended when it is no longer needed."""
+
+    def __init__(self, command, log):
+        self.command, self.log = [str(part) for part in command], log
+
+    def __enter__(self):
+        with open(self.log, "wb") as output:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=output,
+                                            stderr=subprocess.STDOUT, start_new_session=True)
+        for _ in range(200):
+            said = self.log.read_text(errors="replace")
+            if found := re.search(r"listening on http://127\.0\.0\.1:(\d+)(/\w+)?\n", said):
+                self.port, self.path = int(found[1]), found[2]
+                return self
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.1)
+        self.end()
+        raise OSError(f"the server did not say that it listens: {said}")
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def typescript(mode):
+    return Workbench(SDK_2, "server.mjs", mode)
+
+
+class Workbench(Program):
+    """A server of ours, on a package of another project."""
+
+
+EARLY = {"read_text": "its resources change with every version"}
+ROWS = [
+    Server("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(),
+           NO_TOOL_ERROR | EARLY | dict.fromkeys(["missing_resource", "cancellation", "timeout", "together"],
+                                                "tried with our own tools on the same package")),
+    Server("server-filesystem 2026.8.31", "filesystem", "auto", "2025-11-25", ("stdio",), Filesystem(),
+           {check: why for check, why in TOOLS_ONLY.items() if check != "roots"}),
+    Server("server-memory 2026.8.31", "memory", "auto", "2025-11-25", ("stdio",), Memory(), TOOLS_ONLY | NO_TOOL_ERROR),
+    Server("mcp-server-time 2026.10.19", "time", "auto", "2026-07-28", ("stdio",), Time(),
+           TOOLS_ONLY | {"structured": "this server answers in text"}),
+    Server("mcp-server-time 2026.10.19", "time", "legacy", "2025-11-25", ("stdio",), Time(),
+           TOOLS_ONLY | {"structured": "this server answers in text"}),
+    Server("typescript 2.4.0 dual", "workbench", "auto", "2026-07-28", BOTH, typescript("dual"), NO_TOOL_ERROR),
+    Server("typescript 2.4.0 dual", "workbench", "legacy", "2025-11-25", BOTH, typescript("dual"), NO_TOOL_ERROR),
+    Server("typescript 2.4.0 modern only", "workbench", "auto", "2026-07-28", BOTH, typescript("modern"), NO_TOOL_ERROR),
+    Server("typescript 2.4.0 legacy only", "workbench", "auto", "2025-11-25", BOTH, typescript("legacy"), NO_TOOL_ERROR),
+    Server("python 2.3.0", "workbench", "auto", "2026-07-28", BOTH, Workbench(MCP_2, "server.py"), NO_TOOL_ERROR),
+    Server("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, Workbench(MCP_2, "server.py"),
+           NO_TOOL_ERROR | NO_LOGGING | {"subscription": "this package has no subscriptions before 2026-07-28"}),
+    Server("rmcp 3.8.0", "workbench", "auto", "2026-07-28", BOTH, RMCP, NO_TOOL_ERROR),
+    Server("rmcp 3.8.0", "workbench", "legacy", "2025-11-25", BOTH, RMCP, NO_TOOL_ERROR),
+]
