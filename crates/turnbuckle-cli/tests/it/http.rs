@@ -69,5 +69,11 @@ fn a_url_that_is_no_endpoint_has_a_hint() {
 
     let seen = stage.run(&["info", &url]).replace(&url, "URL");
 
-    insta::assert_snapshot!(seen, @r"");
+    insta::assert_snapshot!(seen, @r"
+    --- stderr
+    error: the server cannot be reached: HTTP status 404 Not Found
+
+    hint: see whether the URL is the one of the MCP endpoint
+    --- exit 2
+    ");
 }

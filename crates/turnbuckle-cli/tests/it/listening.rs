@@ -21,7 +21,7 @@ fn ctrl_c_ends_listening_with_success() {
         .status()
         .unwrap();
 
-    insta::assert_snapshot!(first, @r"");
+    insta::assert_snapshot!(first, @r#"{"listening":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}"#);
     assert!(child.wait().unwrap().success());
     assert!(lines.next().is_none());
 }

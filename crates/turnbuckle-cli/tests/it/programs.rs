@@ -58,15 +58,33 @@ fn run(stage: &Stage, role: &str, words: &[&str]) -> String {
 fn a_program_behind_dashes_is_the_server() {
     let stage = Stage::new();
 
-    insta::assert_snapshot!(run(&stage, "weather", &["call", "forecast", "city=Oslo"]), @r"");
-    insta::assert_snapshot!(run(&stage, "weather", &["call", "forecast", "city=Oslo", "days=9", "--era", "legacy"]), @r"");
+    insta::assert_snapshot!(run(&stage, "weather", &["call", "forecast", "city=Oslo"]), @r#"
+    {
+      "summary": "Sun over Oslo for 3 days",
+      "high": 21.5
+    }
+    "#);
+    insta::assert_snapshot!(run(&stage, "weather", &["call", "forecast", "city=Oslo", "days=9", "--era", "legacy"]), @r"
+    --- stderr
+    error: `forecast` failed: `days` must be between 1 and 7
+
+    hint: show its arguments with `turnbuckle tools forecast -- PROGRAM --exact programs::be_a_server --nocapture`
+    --- exit 1
+    ");
 }
 
 #[test]
 fn a_program_that_dies_is_quoted_and_not_obeyed() {
     let stage = Stage::new();
 
-    insta::assert_snapshot!(run(&stage, "crash", &["info"]), @r"");
+    insta::assert_snapshot!(run(&stage, "crash", &["info"]), @r"
+    --- stderr
+    error: the server cannot be reached: the server's process exited with code 3, after it said:
+    no barometer found\u{1b}[2J
+
+    hint: see what happened with `--verbose`
+    --- exit 2
+    ");
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use turnbuckle_protocol::types::{LogLevel, PromptMessage};
 use turnbuckle_server::{
     Completing, Context, Messages, Output, Prompt, RequestError, Resource, ResourceTemplate,
     Server, Tool, ToolError,
 };
-use turnbuckle_protocol::types::{LogLevel, PromptMessage};
 
 /// A station with a tool for each thing that can be seen.
 pub(crate) fn server() -> Server {
