@@ -6,29 +6,41 @@ mod calls;
 #[cfg(unix)]
 mod child_again;
 mod elicitation;
-mod fake_lines;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
 #[cfg(unix)]
 mod child_servers;
+mod elicitation;
 mod fake_http;
 mod fake_lines;
+mod fake_lines;
+mod http_hostile;
+mod http_own_server;
+mod http_peer;
+mod http_posting;
+mod http_sessions;
+mod http_sse;
+mod http_streams;
 mod listening;
 mod own_server;
+mod progress;
 mod roots;
 mod rounds;
 mod sampling;
-mod progress;
 mod scripted;
+#[cfg(feature = "skills")]
+mod skills;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
+mod spec_content;
 mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;
 mod spec_meta;
+mod spec_offers;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
@@ -37,5 +49,7 @@ mod stdio_child;
 mod stdio_hostile;
 mod stdio_probe;
 mod stdio_wire;
+mod tasks;
+mod tasks_scripted;
 #[cfg(unix)]
 mod unix;
