@@ -2,24 +2,26 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod caching;
 mod calls;
 #[cfg(unix)]
 mod child_again;
-mod elicitation;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
 mod child_roles;
 #[cfg(unix)]
 mod child_servers;
+mod elicitation;
 mod fake_http;
 mod fake_lines;
+mod http_parameters;
 mod listening;
 mod own_server;
+mod progress;
 mod roots;
 mod rounds;
 mod sampling;
-mod progress;
 mod scripted;
 mod spec_asked;
 mod spec_cancellation;
@@ -36,5 +38,10 @@ mod stdio_child;
 mod stdio_hostile;
 mod stdio_probe;
 mod stdio_wire;
+mod tools;
+#[cfg(feature = "validation")]
+mod tools_checked;
+#[cfg(not(feature = "validation"))]
+mod tools_unchecked;
 #[cfg(unix)]
 mod unix;
