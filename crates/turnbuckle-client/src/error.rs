@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use turnbuckle_protocol::RpcError;
 use turnbuckle_protocol::codec::headers::Unsendable;
+use turnbuckle_protocol::{Revision, RpcError};
 
 use crate::answer::HttpFacts;
 use crate::http::{BadHeader, BadUrl, HttpError};
@@ -138,6 +138,14 @@ pub enum CallError {
         /// What the server would have to declare.
         capability: &'static str,
     },
+    /// The revision that is spoken has no such method.
+    #[error("revision {revision} has no `{method}`")]
+    NotInRevision {
+        /// What was to be asked.
+        method: &'static str,
+        /// What is spoken.
+        revision: Revision,
+    },
     /// A list does not end: a cursor came twice, or there is more than the limits allow.
     #[error("the pages of `{method}` do not end: {reason}")]
     EndlessList {
@@ -172,6 +180,18 @@ pub enum CallError {
     VisitDeclined {
         /// What was asked.
         method: &'static str,
+    },
+    /// The task that the call became was cancelled.
+    #[error("the task was cancelled{}", because(.reason))]
+    TaskCancelled {
+        /// What the server says about it.
+        reason: Option<String>,
+    },
+    /// The task that the call became has outlived the time that the server keeps it.
+    #[error("the task did not end within its lifetime of {lifetime:?}")]
+    TaskExpired {
+        /// The lifetime.
+        lifetime: Duration,
     },
     /// The server asks for input, and rounds are switched off.
     #[error("`{method}` asks for input first")]
@@ -311,6 +331,13 @@ fn said(excerpt: &str) -> String {
     match excerpt {
         "" => String::new(),
         _ => format!(": {excerpt}"),
+    }
+}
+
+fn because(reason: &Option<String>) -> String {
+    match reason {
+        Some(reason) => format!(": {reason}"),
+        None => String::new(),
     }
 }
 

@@ -43,6 +43,7 @@ impl Agreed {
     pub(crate) fn nothing_yet(choice: EraChoice) -> Self {
         let rules = Rules {
             server_asks: choice != EraChoice::Modern,
+            roots_change: false,
             ..session::opening_rules()
         };
         Self {

@@ -71,7 +71,7 @@ impl Call {
             result.map_err(|error| Failure::from(error).or_hint(hint))
         });
         show(
-            &result.await?,
+            &result.await?.into_inner(),
             &target,
             &tool,
             self.output.as_deref(),

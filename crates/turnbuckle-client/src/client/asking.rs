@@ -112,7 +112,7 @@ impl Client {
         });
         let extra = Extra {
             progress_token: reports.then_some(&id),
-            log_level: self.inner.settings.log_level,
+            log_level: self.inner.log_level(),
             meta: Some(&options.meta),
         };
         let body = message::request(&id, method.name, &params, rules, &extra);
@@ -236,6 +236,12 @@ fn offered(
     capabilities: &ServerCapabilities,
     rules: &Rules,
 ) -> Result<(), CallError> {
+    if !method.is_in(rules.revision) {
+        return Err(CallError::NotInRevision {
+            method: method.name,
+            revision: rules.revision,
+        });
+    }
     let Some(needed) = method.capability else {
         return Ok(());
     };

@@ -164,11 +164,19 @@ impl Client {
         }
     }
 
-    /// Tells a server with a handshake from which level on log messages are wanted.
+    /// Says from which level on log messages are wanted.
     ///
-    /// Since 2026-07-28 it is said with each request: see [`ClientBuilder::log_level`](crate::ClientBuilder::log_level).
+    /// A server with a handshake is told, and remembers it; since 2026-07-28 it goes along with every later request.
     pub fn set_log_level(&self, level: LogLevel) -> Call<()> {
-        self.acknowledged(&method::LOGGING_SET_LEVEL, SetLevelParams::new(level))
+        Call::new(self, async move |client: Client, options: Options| {
+            if !client.inner.rules().log_level_per_request {
+                let call =
+                    client.acknowledged(&method::LOGGING_SET_LEVEL, SetLevelParams::new(level));
+                call.with(options).await?;
+            }
+            client.inner.keep_log_level(level);
+            Ok(())
+        })
     }
 
     /// A request that is only acknowledged.
@@ -192,7 +200,7 @@ impl Client {
         })
     }
 
-    fn pages<T, F>(
+    pub(crate) fn pages<T, F>(
         &self,
         method: &'static Method,
         fetch: impl Fn(&Client, Option<String>) -> F + Send + Sync + 'static,
@@ -211,7 +219,7 @@ impl Client {
 
 impl<'a> Beside<'a> {
     /// Names what is asked for.
-    fn named(name: &'a str) -> Self {
+    pub(crate) fn named(name: &'a str) -> Self {
         Self {
             name: Some(name),
             ..Self::default()
@@ -220,7 +228,10 @@ impl<'a> Beside<'a> {
 }
 
 /// Makes arguments of whatever the caller gave: an object, or nothing.
-fn object(method: &Method, arguments: &impl Serialize) -> Result<Option<JsonObject>, CallError> {
+pub(crate) fn object(
+    method: &Method,
+    arguments: &impl Serialize,
+) -> Result<Option<JsonObject>, CallError> {
     let reason = match serde_json::to_value(arguments) {
         Ok(Value::Object(object)) => return Ok(Some(object)),
         Ok(Value::Null) => return Ok(None),
