@@ -1,4 +1,8 @@
 //! Arguments that are repeated in headers.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "so that a test says `json!` where it is needed"
+)]
 
 use std::sync::{Arc, Mutex};
 

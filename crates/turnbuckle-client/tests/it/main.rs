@@ -15,9 +15,9 @@ mod child_servers;
 mod elicitation;
 mod fake_http;
 mod fake_lines;
-mod http_parameters;
 mod http_hostile;
 mod http_own_server;
+mod http_parameters;
 mod http_peer;
 mod http_posting;
 mod http_sessions;
@@ -49,12 +49,12 @@ mod stdio_child;
 mod stdio_hostile;
 mod stdio_probe;
 mod stdio_wire;
+mod tasks;
+mod tasks_scripted;
 mod tools;
 #[cfg(feature = "validation")]
 mod tools_checked;
 #[cfg(not(feature = "validation"))]
 mod tools_unchecked;
-mod tasks;
-mod tasks_scripted;
 #[cfg(unix)]
 mod unix;
