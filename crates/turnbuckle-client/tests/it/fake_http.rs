@@ -188,9 +188,12 @@ pub(crate) struct Reply {
     body: Body,
 }
 
+/// A script at work.
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 enum Body {
     Whole(Vec<u8>),
-    Events(Box<dyn FnOnce(Events) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>),
+    Events(Box<dyn FnOnce(Events) -> Running + Send>),
     Raw(Vec<u8>),
 }
 
@@ -210,7 +213,7 @@ impl Reply {
     }
 
     /// The result of the request that was seen.
-    pub(crate) fn result(seen: &Seen, result: Value) -> Self {
+    pub(crate) fn result(seen: &Seen, result: &Value) -> Self {
         Self::json(
             &serde_json::json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": result }),
         )
@@ -413,7 +416,7 @@ async fn send<S: AsyncRead + AsyncWrite>(
 
 /// Runs a script and watches whether the client is still there.
 async fn stream<S: AsyncRead + AsyncWrite>(
-    script: impl FnOnce(Events) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    script: impl FnOnce(Events) -> Running,
     reader: &mut BufReader<ReadHalf<S>>,
     writer: &mut WriteHalf<S>,
 ) -> bool {
