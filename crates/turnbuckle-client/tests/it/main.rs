@@ -5,6 +5,7 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
+mod elicitation;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
@@ -28,13 +29,17 @@ mod roots;
 mod rounds;
 mod sampling;
 mod scripted;
+#[cfg(feature = "skills")]
+mod skills;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
+mod spec_content;
 mod spec_envelopes;
 mod spec_lifecycle;
 mod spec_logging;
 mod spec_meta;
+mod spec_offers;
 mod spec_pagination;
 mod spec_progress;
 mod spec_versioning;
@@ -43,5 +48,7 @@ mod stdio_child;
 mod stdio_hostile;
 mod stdio_probe;
 mod stdio_wire;
+mod tasks;
+mod tasks_scripted;
 #[cfg(unix)]
 mod unix;
