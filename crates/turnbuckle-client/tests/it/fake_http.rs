@@ -56,6 +56,8 @@ struct Shared {
     seen: Mutex<Vec<Seen>>,
     arrived: Notify,
     connections: AtomicUsize,
+    /// How often all streams were broken off.
+    hung_up: watch::Sender<usize>,
 }
 
 impl FakeHttp {
@@ -152,6 +154,11 @@ impl FakeHttp {
             }
             arrived.await;
         }
+    }
+
+    /// Breaks off every stream that is open.
+    pub(crate) fn hang_up(&self) {
+        self.shared.hung_up.send_modify(|times| *times += 1);
     }
 
     /// How many connections were made.
@@ -338,6 +345,7 @@ impl Shared {
             seen: Mutex::default(),
             arrived: Notify::new(),
             connections: AtomicUsize::new(0),
+            hung_up: watch::Sender::new(0),
         }
     }
 
@@ -349,7 +357,12 @@ impl Shared {
             let reply = (self.answer)(&seen);
             self.seen.lock().unwrap().push(seen);
             self.arrived.notify_waiters();
-            if !send(reply, &mut reader, &mut writer).await {
+            let mut hung_up = self.hung_up.subscribe();
+            let sent = tokio::select! {
+                sent = send(reply, &mut reader, &mut writer) => sent,
+                _ = hung_up.changed() => false,
+            };
+            if !sent {
                 break;
             }
         }
