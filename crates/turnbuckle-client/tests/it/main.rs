@@ -14,7 +14,6 @@ mod child_servers;
 mod elicitation;
 mod fake_http;
 mod fake_lines;
-mod fake_lines;
 mod http_hostile;
 mod http_own_server;
 mod http_peer;
