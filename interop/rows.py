@@ -21,6 +21,9 @@ PATIENCE = 120
 class Row:
     """`checks` are those of its kind; `lacks` says which of them are not made, and why."""
 
+    # What a driver reports before and after its checks.
+    first, last = ["connect"], ["close"]
+
     def __init__(self, name, revision, transports, checks, lacks):
         self.name, self.revision, self.transports, self.lacks = name, revision, transports, lacks
         self.wanted = [check for check in checks if check not in lacks]
@@ -38,11 +41,11 @@ class Row:
 
     def judge(self, transport, command):
         """Runs a driver; keeps how many checks passed, and a line for each that did not."""
-        log, wanted = self.log(transport), ["connect", *self.wanted, "close"]
+        log, wanted = self.log(transport), [*self.first, *self.wanted, *self.last]
         found = {line["check"]: line for line in lines_of(command, log.with_suffix(".err"))}
-        if transport == "stdio":
-            wanted.append("exit")
-            found["exit"] = how_it_ended(log)
+        for check, line in self.afterwards(transport, log):
+            wanted.append(check)
+            found[check] = line
         bad = []
         for check in wanted:
             line = found.get(check, {"ok": False, "detail": "not reported"})
@@ -50,6 +53,11 @@ class Row:
                 bad.append(f"{self.title(transport)}: {check}: {line['detail']} ({log})")
         self.results[transport] = len(wanted) - len(bad), bad
         print(f"{self.title(transport)}: {len(wanted) - len(bad)} of {len(wanted)}", flush=True)
+
+    def afterwards(self, transport, log):
+        """What can only be seen when it is over."""
+        if transport == "stdio":
+            yield "exit", how_it_ended(log)
 
 
 def lines_of(command, errors):

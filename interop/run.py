@@ -21,7 +21,7 @@ def main(words):
         sys.exit(f"error: no peer is named like {' or '.join(words)}")
     LOGS.mkdir(parents=True, exist_ok=True)
     run("cargo", "build", "--quiet", "-p", "turnbuckle-examples", "--example", "everything")
-    run("cargo", "build", "--quiet", "-p", "turnbuckle-interop-client")
+    run("cargo", "build", "--quiet", "-p", "turnbuckle-interop-client", "-p", "turnbuckle-cli")
     missing = install(row.package for row in ours)
     failures = [f"{row.name} {row.revision}: cannot be installed: {missing[row.package]}"
                 for row in ours if row.package in missing]

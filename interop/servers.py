@@ -4,20 +4,26 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
-from packages import TARGET, Cargo, Npm, Pip, Program
+from packages import HERE, TARGET, Cargo, Npm, Pip, Program
 from rows import LOGS, Row
 from tap import Tap
 
+COMMAND_LINE = TARGET / "debug" / "turnbuckle"
 CLIENT = TARGET / "debug" / "turnbuckle-interop-client"
-ALL = ("stdio",)
-BOTH = ("stdio",)
+ALL = ("stdio", "http", "sse")
+BOTH = ("stdio", "http")
 
 CHECKS = """
     version server_info tools resources templates prompts text structured missing_argument tool_error unknown_tool
     progress logging read_text read_template missing_resource prompt completion elicitation declined url_elicitation
     sampling roots cancellation timeout subscription together ping nothing_odd
+""".split()
+ASKED = """
+    version server_info tools text structured missing_argument unknown_tool resources read_text missing_resource prompts
+    prompt completion elicitation ping
 """.split()
 TOOLS_ONLY = dict.fromkeys(
     """resources templates prompts progress logging read_text read_template missing_resource prompt completion
@@ -25,7 +31,8 @@ TOOLS_ONLY = dict.fromkeys(
     "this server has only tools, and quick ones")
 NO_TOOL_ERROR = {"tool_error": "tried with servers whose tools can fail"}
 NO_LOGGING = {"logging": "this package leaves it to the server to declare logging"}
-STATELESS = dict.fromkeys(["cancellation", "timeout"], "this server forgets a request of this revision at once")
+STATELESS = dict.fromkeys(["elicitation", "declined", "url_elicitation", "sampling", "roots", "subscription"],
+                          "without a session this package neither asks nor tells")
 
 SERVERS = Npm("@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31",
               "@modelcontextprotocol/server-memory@2026.8.31")
@@ -81,20 +88,59 @@ def fresh_folder(name):
 class Server(Row):
     """`kind` says what our client knows about it, `era` what our client is told to speak."""
 
+    checks = CHECKS
+
     def __init__(self, name, kind, era, revision, transports, program, lacks):
-        super().__init__(f"{name}, {era}", revision, transports, CHECKS, lacks)
+        super().__init__(f"{name}, {era}", revision, transports, self.checks, lacks)
         self.kind, self.era, self.program, self.package = kind, era, program, program.package
 
     def run(self, transport):
         log = self.log(transport)
         log.unlink(missing_ok=True)
-        command = [CLIENT, self.kind, self.era, self.revision, ",".join(self.wanted), transport]
+        command = [*self.driver(), self.kind, self.era, self.revision, ",".join(self.wanted), transport]
         if transport == "stdio":
             self.judge(transport, [*command, *self.tapped(transport, self.program.command(transport))])
             return
         with Listening(self.program.command(transport), log.with_suffix(".server")) as server:
             path = server.path or self.program.path[transport]
             self.judge(transport, [*command, f"http://127.0.0.1:{Tap(server.port, log).port}{path}"])
+
+    def driver(self):
+        return [CLIENT]
+
+    def afterwards(self, transport, log):
+        yield from super().afterwards(transport, log)
+        if transport == "http":
+            yield "farewell", farewell(log)
+
+
+class ByCommandLine(Server):
+    """The same servers, asked by the command line: a process and a connection for each check."""
+
+    checks, last = ASKED, []
+
+    def __init__(self, name, *others):
+        super().__init__(f"{name}, by command line", *others)
+
+    def driver(self):
+        return [sys.executable, HERE / "cli.py", COMMAND_LINE]
+
+
+class Refused(Server):
+    """Our client is told to speak an era that the server does not."""
+
+    checks, first, last = ["refused"], [], []
+
+    def __init__(self, name, *others):
+        super().__init__(f"{name}, refused", *others, {})
+
+
+def farewell(log):
+    """Every session that a server has begun is ended by the client, and by nobody else."""
+    said = log.read_text(errors="replace").lower()
+    begun = set(re.findall(r"^mcp-session-id: (\S+)\r?$", said, re.MULTILINE))
+    ended = set(re.findall(r"delete /mcp .*?mcp-session-id: (\S+)\r?\n", said, re.DOTALL))
+    return {"ok": begun == ended, "detail": f"{len(begun)} sessions were begun and {len(ended)} ended"}
 
 
 class Listening:
@@ -135,11 +181,9 @@ class Workbench(Program):
     """A server of ours, on a package of another project."""
 
 
-EARLY = {"read_text": "its resources change with every version"}
 ROWS = [
     Server("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(),
-           NO_TOOL_ERROR | EARLY | dict.fromkeys(["missing_resource", "cancellation", "timeout", "together"],
-                                                "tried with our own tools on the same package")),
+           NO_TOOL_ERROR | {"cancellation": "this server goes on with what is cancelled"}),
     Server("server-filesystem 2026.8.31", "filesystem", "auto", "2025-11-25", ("stdio",), Filesystem(),
            {check: why for check, why in TOOLS_ONLY.items() if check != "roots"}),
     Server("server-memory 2026.8.31", "memory", "auto", "2025-11-25", ("stdio",), Memory(), TOOLS_ONLY | NO_TOOL_ERROR),
@@ -148,7 +192,9 @@ ROWS = [
     Server("mcp-server-time 2026.10.19", "time", "legacy", "2025-11-25", ("stdio",), Time(),
            TOOLS_ONLY | {"structured": "this server answers in text"}),
     Server("typescript 2.4.0 dual", "workbench", "auto", "2026-07-28", BOTH, typescript("dual"), NO_TOOL_ERROR),
-    Server("typescript 2.4.0 dual", "workbench", "legacy", "2025-11-25", BOTH, typescript("dual"), NO_TOOL_ERROR),
+    Server("typescript 2.4.0 dual", "workbench", "legacy", "2025-11-25", ("stdio",), typescript("dual"), NO_TOOL_ERROR),
+    Server("typescript 2.4.0 dual, no session", "workbench", "legacy", "2025-11-25", ("http",), typescript("dual"),
+           NO_TOOL_ERROR | STATELESS),
     Server("typescript 2.4.0 modern only", "workbench", "auto", "2026-07-28", BOTH, typescript("modern"), NO_TOOL_ERROR),
     Server("typescript 2.4.0 legacy only", "workbench", "auto", "2025-11-25", BOTH, typescript("legacy"), NO_TOOL_ERROR),
     Server("python 2.3.0", "workbench", "auto", "2026-07-28", BOTH, Workbench(MCP_2, "server.py"), NO_TOOL_ERROR),
@@ -156,4 +202,9 @@ ROWS = [
            NO_TOOL_ERROR | NO_LOGGING | {"subscription": "this package has no subscriptions before 2026-07-28"}),
     Server("rmcp 3.8.0", "workbench", "auto", "2026-07-28", BOTH, RMCP, NO_TOOL_ERROR),
     Server("rmcp 3.8.0", "workbench", "legacy", "2025-11-25", BOTH, RMCP, NO_TOOL_ERROR),
+    Refused("typescript 2.4.0 modern only", "workbench", "legacy", "none", BOTH, typescript("modern")),
+    Refused("typescript 2.4.0 legacy only", "workbench", "modern", "none", BOTH, typescript("legacy")),
+    ByCommandLine("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(), {}),
+    ByCommandLine("typescript 2.4.0 dual", "workbench", "auto", "2026-07-28", BOTH, typescript("dual"), {}),
+    ByCommandLine("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, Workbench(MCP_2, "server.py"), {}),
 ]

@@ -43,3 +43,10 @@ impl RawJson {
         std::str::from_utf8(&self.0).unwrap_or("null")
     }
 }
+
+impl From<String> for RawJson {
+    /// Takes text that is known to be JSON.
+    fn from(json: String) -> Self {
+        Self(json.into())
+    }
+}

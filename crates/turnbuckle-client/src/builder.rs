@@ -151,9 +151,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks for log messages from this level on.
+    /// Asks for log messages from this level on; [`Client::set_log_level`] changes it later.
     ///
-    /// Revisions with a handshake are told by [`Client::set_log_level`] instead.
+    /// Without it a server with a handshake sends what it likes, and one of 2026-07-28 nothing.
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.log_level = Some(level);
         self

@@ -34,7 +34,7 @@ pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[must_use = "a call is made when it is awaited"]
 pub struct Call<T> {
     client: Client,
-    options: Options,
+    pub(crate) options: Options,
     run: Run<T>,
 }
 
@@ -47,6 +47,25 @@ pub(crate) struct Options {
     pub(crate) max_rounds: usize,
     pub(crate) on_progress: Option<OnProgress>,
     pub(crate) meta: Meta,
+    /// How long a task should be kept that this call becomes.
+    pub(crate) task_lifetime: Option<Duration>,
+    /// Whether an answer that was kept will not do.
+    pub(crate) fresh: bool,
+}
+
+impl Options {
+    /// What holds for every call of a client.
+    pub(crate) fn of(client: &Client) -> Self {
+        let settings = &client.inner.settings;
+        Self {
+            patience: settings.patience,
+            max_rounds: settings.max_rounds,
+            on_progress: None,
+            meta: Meta::default(),
+            task_lifetime: None,
+            fresh: false,
+        }
+    }
 }
 
 impl<T: Send + 'static> Call<T> {
@@ -58,17 +77,17 @@ impl<T: Send + 'static> Call<T> {
     where
         F: Future<Output = Result<T, CallError>> + Send + 'static,
     {
-        let settings = &client.inner.settings;
         Self {
             client: client.clone(),
-            options: Options {
-                patience: settings.patience,
-                max_rounds: settings.max_rounds,
-                on_progress: None,
-                meta: Meta::default(),
-            },
+            options: Options::of(client),
             run: Box::new(move |client, options| Box::pin(run(client, options))),
         }
+    }
+
+    /// Makes it with the options of another call.
+    pub(crate) fn with(mut self, options: Options) -> Self {
+        self.options = options;
+        self
     }
 
     /// Says how long silence may last; progress starts it anew.
@@ -93,6 +112,12 @@ impl<T: Send + 'static> Call<T> {
     /// Adds to the `_meta` of the request.
     pub fn meta(mut self, meta: Meta) -> Self {
         self.options.meta = meta;
+        self
+    }
+
+    /// Asks the server even if there is an answer that it allowed to use again.
+    pub fn fresh(mut self) -> Self {
+        self.options.fresh = true;
         self
     }
 

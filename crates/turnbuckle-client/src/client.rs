@@ -6,14 +6,15 @@ mod methods;
 mod telling;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use turnbuckle_protocol::RequestId;
-use turnbuckle_protocol::types::Implementation;
+use turnbuckle_protocol::types::{Implementation, LogLevel};
 
 pub(crate) use asking::{Beside, Reply, complete};
+pub(crate) use methods::object;
 
 use crate::builder::ClientBuilder;
 use crate::error::TransportError;
@@ -22,6 +23,7 @@ use crate::lifecycle::{Agreed, Rules};
 use crate::message;
 use crate::server::Server;
 use crate::stdio::Process;
+use crate::tools::KnownTools;
 use crate::transport::Transport;
 
 /// A connection to a server.
@@ -49,7 +51,11 @@ pub(crate) struct Inner {
     pub(crate) hub: Arc<Hub>,
     pub(crate) ids: Ids,
     pub(crate) settings: ClientBuilder,
+    /// What is remembered of the tools that were listed.
+    pub(crate) tools: KnownTools,
     agreed: ArcSwap<Agreed>,
+    /// From which level on log messages are wanted.
+    log_level: Mutex<Option<LogLevel>>,
     /// Held while a session is begun anew, so that only one caller does it.
     renewing: tokio::sync::Mutex<()>,
     /// The name under which the era of the server is remembered.
@@ -113,6 +119,22 @@ impl Inner {
     /// Returns what was agreed upon; it may change when a session is begun anew.
     pub(crate) fn agreed(&self) -> Arc<Agreed> {
         self.agreed.load_full()
+    }
+
+    /// Returns from which level on log messages are wanted.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        *self
+            .log_level
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep_log_level(&self, level: LogLevel) {
+        let mut kept = self
+            .log_level
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(level);
     }
 
     /// Returns the rules of the revision that is spoken.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::codec::headers::Unsendable;
+use turnbuckle_protocol::{Revision, RpcError};
 
 use crate::answer::HttpFacts;
 use crate::http::{BadHeader, BadUrl, HttpError};
 use crate::stdio::{Died, SpawnError};
+use crate::tools::ToolOutput;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +110,26 @@ pub enum CallError {
         /// Why it cannot.
         reason: String,
     },
+    /// A marked argument has to be repeated in a header, and no header can hold it.
+    #[error("the argument `{argument}` of `{tool}` cannot be sent")]
+    UnsendableArgument {
+        /// The tool that was to be called.
+        tool: String,
+        /// The names that lead to the argument, joined by dots.
+        argument: String,
+        /// Why it cannot.
+        source: Unsendable,
+    },
+    /// The output of a tool is not what its output schema promises. The call took effect.
+    #[error("the output of `{tool}` breaks its promise: {reason}")]
+    InvalidOutput {
+        /// The tool.
+        tool: String,
+        /// What is wrong, with the place and what was expected there.
+        reason: String,
+        /// The output as it came.
+        output: Box<ToolOutput>,
+    },
     /// The server did not declare what this call needs, so it was not asked.
     #[error("the server does not offer `{capability}`, which `{method}` needs")]
     NotOffered {
@@ -115,6 +137,14 @@ pub enum CallError {
         method: &'static str,
         /// What the server would have to declare.
         capability: &'static str,
+    },
+    /// The revision that is spoken has no such method.
+    #[error("revision {revision} has no `{method}`")]
+    NotInRevision {
+        /// What was to be asked.
+        method: &'static str,
+        /// What is spoken.
+        revision: Revision,
     },
     /// A list does not end: a cursor came twice, or there is more than the limits allow.
     #[error("the pages of `{method}` do not end: {reason}")]
@@ -150,6 +180,18 @@ pub enum CallError {
     VisitDeclined {
         /// What was asked.
         method: &'static str,
+    },
+    /// The task that the call became was cancelled.
+    #[error("the task was cancelled{}", because(.reason))]
+    TaskCancelled {
+        /// What the server says about it.
+        reason: Option<String>,
+    },
+    /// The task that the call became has outlived the time that the server keeps it.
+    #[error("the task did not end within its lifetime of {lifetime:?}")]
+    TaskExpired {
+        /// The lifetime.
+        lifetime: Duration,
     },
     /// The server asks for input, and rounds are switched off.
     #[error("`{method}` asks for input first")]
@@ -289,6 +331,13 @@ fn said(excerpt: &str) -> String {
     match excerpt {
         "" => String::new(),
         _ => format!(": {excerpt}"),
+    }
+}
+
+fn because(reason: &Option<String>) -> String {
+    match reason {
+        Some(reason) => format!(": {reason}"),
+        None => String::new(),
     }
 }
 

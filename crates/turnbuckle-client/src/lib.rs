@@ -5,6 +5,7 @@
 
 mod answer;
 mod builder;
+mod cache;
 mod call;
 mod callbacks;
 mod change;
@@ -30,6 +31,8 @@ mod server;
 mod skills;
 pub mod stdio;
 mod target;
+mod tasks;
+mod tools;
 mod traffic;
 mod transport;
 pub mod unix;
@@ -53,7 +56,9 @@ pub use pages::Pages;
 pub use progress::{Progress, ProgressStream};
 pub use server::Server;
 #[cfg(feature = "skills")]
-pub use skills::SkillMismatch;
+pub use skills::{Skill, SkillError, SkillMismatch};
 pub use target::Target;
+pub use tasks::{Started, Task};
+pub use tools::{StructuredError, ToolOutput};
 pub use traffic::{Direction, Traffic};
 pub use turnbuckle_protocol::pending::Patience;

@@ -15,7 +15,7 @@ use turnbuckle_protocol::types::{
     CallToolParams, GetPromptParams, InputResponses, ReadResourceParams, ResultType,
 };
 
-pub(crate) use questions::Questions;
+pub(crate) use questions::Question;
 
 use crate::call::Options;
 use crate::client::{Beside, Client, Reply, complete};
@@ -25,11 +25,18 @@ use crate::error::CallError;
 pub(crate) trait Answerable: Serialize + Versioned + Clone {
     /// Puts the answers in, and the state that goes back unchanged.
     fn answer(&mut self, responses: InputResponses, state: Option<String>);
+
+    /// Returns them as those of a tool, if they are.
+    fn as_tool_call(&self) -> Option<&CallToolParams> {
+        None
+    }
 }
 
 macro_rules! answerable {
-    ($($params:ty),*) => {$(
+    ($($params:ty $({ $($more:tt)* })?),*) => {$(
         impl Answerable for $params {
+            $($($more)*)?
+
             fn answer(&mut self, responses: InputResponses, state: Option<String>) {
                 self.input_responses = (!responses.is_empty()).then_some(responses);
                 self.request_state = state;
@@ -38,7 +45,15 @@ macro_rules! answerable {
     )*};
 }
 
-answerable!(CallToolParams, GetPromptParams, ReadResourceParams);
+answerable!(
+    CallToolParams {
+        fn as_tool_call(&self) -> Option<&CallToolParams> {
+            Some(self)
+        }
+    },
+    GetPromptParams,
+    ReadResourceParams
+);
 
 impl Client {
     /// Asks as often as the server has questions, within the bounds of the call.
@@ -61,12 +76,15 @@ impl Client {
                 reply => reply?,
             };
             if reply.kind != ResultType::InputRequired {
-                return Ok(reply);
+                return Ok(Reply {
+                    rounds: round,
+                    ..reply
+                });
             }
             if round == options.max_rounds {
                 return Err(no_more_rounds(method.name, &reply, round));
             }
-            let questions = Questions::of(method.name, &reply)?;
+            let questions = questions::Questions::of(method.name, &reply)?;
             let (responses, state) = self.answer_all(method.name, questions).await?;
             params.answer(responses, state);
             round += 1;
@@ -81,7 +99,17 @@ impl Client {
         beside: Beside<'_>,
         options: &Options,
     ) -> Result<R, CallError> {
-        let reply = self.ask_in_rounds(method, params, beside, options).await?;
+        let again = params
+            .as_tool_call()
+            .filter(|_| self.asks_for_tasks())
+            .cloned();
+        let reply = match self.ask_in_rounds(method, params, beside, options).await {
+            Ok(reply) => self.settled(method, reply, options).await?,
+            Err(error) => match again {
+                Some(params) => self.called_as_task_after(error, params, options).await?,
+                None => return Err(error),
+            },
+        };
         complete(method.name, &reply)?;
         reply.read(method.name)
     }

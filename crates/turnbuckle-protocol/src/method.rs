@@ -141,6 +141,11 @@ impl Method {
         }
     }
 
+    /// Describes a request to a server that an extension defines, and that no revision knows.
+    pub const fn of_extension(name: &'static str) -> Self {
+        Self::request(name, Direction::ToServer)
+    }
+
     const fn request(name: &'static str, direction: Direction) -> Self {
         Self {
             name,

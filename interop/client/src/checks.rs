@@ -12,7 +12,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use turnbuckle_client::{CallError, Change, Client, Era, Heard, Listening, Roots};
-use turnbuckle_protocol::types::{CallToolResult, CompleteParams, CompletionReference, LogLevel};
+use turnbuckle_protocol::types::{
+    CallToolResult, CompleteParams, CompletionReference, LogLevel, ReadResourceResult,
+};
 
 use crate::answers::Answers;
 
@@ -209,6 +211,13 @@ fn refused(outcome: Result<CallToolResult, CallError>) -> Outcome {
         Ok(result) => Err(format!("it was done: {}", text(&result)).into()),
         Err(CallError::Refused { .. }) => Ok(()),
         Err(other) => Err(other.into()),
+    }
+}
+
+fn not_there(outcome: Result<ReadResourceResult, CallError>) -> Outcome {
+    match outcome {
+        Err(CallError::Refused { .. }) => Ok(()),
+        other => Err(format!("expected to be refused, got {other:?}").into()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::future::ready;
 
+use turnbuckle_client::http::Http;
 use turnbuckle_client::stdio::{Child, Stderr};
 use turnbuckle_client::{
     Client, ClientBuilder, EraChoice, FormRequest, Roots, SampleRequest, VisitRequest,
@@ -25,7 +26,8 @@ pub(crate) async fn connect(
             let child = Child::new(&target[0]).args(&target[1..]);
             Ok(builder.connect(child.stderr(Stderr::Inherited)).await?)
         }
-        _ => Err("there is no such transport".into()),
+        // The older transport is found out by the client too.
+        _ => Ok(builder.connect(Http::new(&target[0])).await?),
     }
 }
 

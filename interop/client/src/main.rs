@@ -3,7 +3,7 @@
 //! `turnbuckle-interop-client SERVER ERA REVISION CHECK,… stdio COMMAND… | http URL | sse URL`
 //!
 //! SERVER says which checks there are: `workbench`, `everything`, `filesystem`, `memory` or `time`. ERA is what the
-//! client is told: `auto`, `modern` or `legacy`.
+//! client is told: `auto`, `modern` or `legacy`. The only check `refused` is that there is no connection.
 #![expect(clippy::print_stdout, reason = "what it prints is its report")]
 
 mod answers;
@@ -15,7 +15,7 @@ use std::{env, error::Error, process};
 
 use serde_json::json;
 use tokio::time::timeout;
-use turnbuckle_client::Roots;
+use turnbuckle_client::{Client, ConnectError, Roots};
 
 use crate::answers::Answers;
 use crate::checks::{Checks, Kind, Outcome};
@@ -33,10 +33,14 @@ async fn main() {
     };
     let (answers, roots) = (Answers::default(), roots());
     let client = connect::connect(era, transport, target, &answers, &roots);
-    let client = match timeout(PATIENCE, client).await {
-        Ok(Ok(client)) => client,
-        Ok(Err(error)) => return report("connect", &Err(error)),
-        Err(_) => return report("connect", &Err("no end".into())),
+    let client = timeout(PATIENCE, client).await;
+    let client = client.unwrap_or_else(|_| Err("no end".into()));
+    if wanted == "refused" {
+        return report(wanted, &no_common_revision(client));
+    }
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => return report("connect", &Err(error)),
     };
     report("connect", &Ok(()));
     let checks = Checks {
@@ -54,6 +58,15 @@ async fn main() {
     let closed = closed.map_err(|_| format!("no end within {CLOSING:?}").into());
     report("close", &closed);
     process::exit(0);
+}
+
+/// A client that was told to speak another era than the server does says what the server speaks.
+fn no_common_revision(client: Result<Client, Box<dyn Error>>) -> Outcome {
+    let error = client.err().ok_or("it was connected")?;
+    match error.downcast_ref() {
+        Some(ConnectError::NoCommonRevision { server }) if !server.is_empty() => Ok(()),
+        _ => Err(error),
+    }
 }
 
 /// The folder that we are in.

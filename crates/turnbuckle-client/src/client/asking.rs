@@ -25,6 +25,8 @@ pub(crate) struct Reply {
     pub(crate) result: RawJson,
     pub(crate) kind: ResultType,
     pub(crate) rules: Arc<Rules>,
+    /// How often the server asked for input before.
+    pub(crate) rounds: usize,
 }
 
 /// What goes along with a request beside its parameters.
@@ -110,7 +112,7 @@ impl Client {
         });
         let extra = Extra {
             progress_token: reports.then_some(&id),
-            log_level: self.inner.settings.log_level,
+            log_level: self.inner.log_level(),
             meta: Some(&options.meta),
         };
         let body = message::request(&id, method.name, &params, rules, &extra);
@@ -154,6 +156,7 @@ impl Reply {
             result,
             kind,
             rules: Arc::clone(rules),
+            rounds: 0,
         })
     }
 
@@ -233,6 +236,12 @@ fn offered(
     capabilities: &ServerCapabilities,
     rules: &Rules,
 ) -> Result<(), CallError> {
+    if !method.is_in(rules.revision) {
+        return Err(CallError::NotInRevision {
+            method: method.name,
+            revision: rules.revision,
+        });
+    }
     let Some(needed) = method.capability else {
         return Ok(());
     };

@@ -1,8 +1,10 @@
 //! From a target to a client that has agreed with its server.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+use turnbuckle_protocol::method;
+use turnbuckle_protocol::types::SetLevelParams;
 
 use super::telling::Telling;
 use super::{Ids, Inner};
@@ -13,6 +15,7 @@ use crate::lifecycle::{self, Agreed, Asking};
 use crate::lines;
 use crate::stdio::{Child, Running};
 use crate::target::Target;
+use crate::tools::KnownTools;
 use crate::transport::Transport;
 
 impl Inner {
@@ -70,15 +73,18 @@ impl Inner {
         // A server may ask before everything is agreed, and its first real question follows the handshake at once: so
         // there is somebody to answer from the beginning.
         let roots = settings.callbacks.roots();
+        let log_level = settings.log_level;
         let inner = Arc::new(Self {
             _telling: roots.map(|roots| Telling::start(roots, &hub)),
             agreed: ArcSwap::from_pointee(Agreed::nothing_yet(settings.choice)),
             transport,
             ids: Ids::default(),
             settings,
+            tools: KnownTools::default(),
             hub,
             name,
             renewing: tokio::sync::Mutex::default(),
+            log_level: Mutex::new(log_level),
         });
         inner.hub.belongs_to(Arc::downgrade(&inner));
         match inner.settle().await {
@@ -110,7 +116,25 @@ impl Inner {
             self.settings.memory.set(name, agreed.server.era);
         }
         self.transport.agreed(&agreed.rules, &self.hub).await;
+        self.tell_log_level(&agreed).await;
         Ok(())
+    }
+
+    /// Tells a server that remembers it from which level on log messages are wanted.
+    async fn tell_log_level(&self, agreed: &Agreed) {
+        let declared = agreed.server.capabilities.logging.is_some();
+        if agreed.rules.log_level_per_request || !declared {
+            return;
+        }
+        if let Some(level) = self.log_level() {
+            let method = method::LOGGING_SET_LEVEL.name;
+            let params = SetLevelParams::new(level);
+            let rules = Arc::clone(&agreed.rules);
+            // Too many or too few log messages are no reason to have no connection.
+            if let Err(error) = self.asking().ask(method, &params, rules).await {
+                tracing::debug!(%error, "the level of log messages was not set");
+            }
+        }
     }
 
     fn asking(&self) -> Asking<'_> {

@@ -188,7 +188,7 @@ fn tells_legacy(status: StatusCode) -> bool {
 
 impl Asking<'_> {
     /// Asks, and waits as long as a handshake may take.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &self,
         method: &'static str,
         params: &impl Serialize,

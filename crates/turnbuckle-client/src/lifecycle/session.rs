@@ -34,6 +34,7 @@ fn rules(revision: Revision) -> Rules {
         log_level_per_request: false,
         listens: false,
         pings: true,
+        promises: revision >= Revision::V2025_06_18,
         roots_change: true,
         visits_first: revision >= Revision::V2025_11_25,
         tasks: match revision >= Revision::V2025_11_25 {
@@ -54,12 +55,16 @@ pub(super) fn opening_rules() -> Rules {
 
 /// Shakes hands.
 pub(super) async fn open(asking: &Asking<'_>) -> Result<Arc<Agreed>, ConnectError> {
-    match initialize(asking, NEWEST).await {
-        Err(ConnectError::Refused { source, status, .. }) => match spoken_instead(&source) {
-            Some(revision) => initialize(asking, revision).await,
-            None => Err(refused(source, status)),
-        },
-        outcome => outcome,
+    let (source, status) = match initialize(asking, NEWEST).await {
+        Err(ConnectError::Refused { source, status, .. }) => (source, status),
+        outcome => return outcome,
+    };
+    let named = named_versions(&source);
+    match newest_handshake(&named) {
+        Some(NEWEST) => Err(refused(source, status)),
+        Some(revision) => initialize(asking, revision).await,
+        None if named.is_empty() => Err(refused(source, status)),
+        None => Err(ConnectError::NoCommonRevision { server: named }),
     }
 }
 
@@ -115,13 +120,15 @@ fn refused(source: RpcError, status: Option<StatusCode>) -> ConnectError {
     }
 }
 
-/// Finds an older revision that the server names in its refusal.
-fn spoken_instead(error: &RpcError) -> Option<Revision> {
+/// Returns the revisions that a server names when it refuses one.
+fn named_versions(error: &RpcError) -> Vec<String> {
     if !matches!(error.code, code::INVALID_PARAMS | code::UNSUPPORTED_VERSION) {
-        return None;
+        return Vec::new();
     }
-    let data = serde_json::from_value::<UnsupportedVersionData>(error.data.clone()?).ok()?;
-    newest_handshake(&data.supported).filter(|revision| *revision != NEWEST)
+    let data = error.data.clone().unwrap_or_default();
+    serde_json::from_value::<UnsupportedVersionData>(data)
+        .map(|data| data.supported)
+        .unwrap_or_default()
 }
 
 /// Picks the newest revision with a handshake that both sides speak.

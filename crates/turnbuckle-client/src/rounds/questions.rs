@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::task::Poll;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnbuckle_protocol::types::InputResponses;
@@ -16,18 +16,19 @@ use crate::error::CallError;
 /// What a server wants to know before it goes on.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Questions {
+pub(super) struct Questions {
     #[serde(default)]
-    pub(crate) input_requests: Option<BTreeMap<String, Question>>,
+    input_requests: Option<BTreeMap<String, Question>>,
     /// Opaque: it goes back as it came.
     #[serde(default)]
     request_state: Option<String>,
 }
 
 /// One question: a request without envelope.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Question {
     method: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     params: Option<Box<RawValue>>,
 }
 

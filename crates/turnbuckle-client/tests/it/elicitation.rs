@@ -214,24 +214,27 @@ async fn urls_that_lead_anywhere_but_the_web_are_never_shown() {
 async fn a_question_that_the_server_takes_back_is_dropped() {
     let server = FakeServer::legacy("2025-11-25");
     let (asked, mut was_asked) = mpsc::channel(1);
+    let open = Arc::new(());
+    let held = open.clone();
     let slow = client().on_form(move |form: FormRequest| {
-        let asked = asked.clone();
+        let (asked, held) = (asked.clone(), held.clone());
         async move {
             asked.send(()).await.unwrap();
             std::future::pending::<()>().await;
+            drop(held);
             form.decline()
         }
     });
     let _client = server.connect_as(slow).await;
     let id = server.request("elicitation/create", name_form()).await;
     was_asked.recv().await.unwrap();
+    assert_eq!(Arc::strong_count(&open), 3);
 
-    server
-        .notify("notifications/cancelled", json!({ "requestId": id }))
-        .await;
+    let gone = json!({ "requestId": id });
+    server.notify("notifications/cancelled", gone).await;
 
     server.expect_silence().await;
-    assert!(was_asked.recv().await.is_none() || was_asked.is_empty());
+    assert_eq!(Arc::strong_count(&open), 2, "nobody is asked any more");
 }
 
 /// A server of 2025-11-25 that refuses calls until the visit is over.

@@ -5,6 +5,7 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
+mod elicitation;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
@@ -28,6 +29,8 @@ mod roots;
 mod rounds;
 mod sampling;
 mod scripted;
+#[cfg(feature = "skills")]
+mod skills;
 mod spec_asked;
 mod spec_cancellation;
 mod spec_completion;
@@ -45,5 +48,7 @@ mod stdio_child;
 mod stdio_hostile;
 mod stdio_probe;
 mod stdio_wire;
+mod tasks;
+mod tasks_scripted;
 #[cfg(unix)]
 mod unix;

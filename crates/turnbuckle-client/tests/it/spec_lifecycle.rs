@@ -133,11 +133,16 @@ async fn what_a_server_does_not_declare_is_not_asked_for() {
             client.call_tool("t", json!({})).await.err(),
             client.read_resource("file:///a").await.err(),
             client.get_prompt("p", [("a", "b")]).await.err(),
+        ];
+        let only_legacy = [
             client.subscribe("file:///a").await.err(),
             client.set_log_level(LogLevel::Error).await.err(),
         ];
 
-        for error in refused {
+        for error in refused
+            .into_iter()
+            .chain(only_legacy.into_iter().filter(|_| legacy))
+        {
             assert!(
                 matches!(error, Some(CallError::NotOffered { .. })),
                 "{revision}: {error:?}"

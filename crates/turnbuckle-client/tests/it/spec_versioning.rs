@@ -174,6 +174,21 @@ async fn a_server_that_names_only_older_revisions_gets_a_handshake_with_the_newe
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_handshake_that_is_refused_by_its_version_says_which_ones_there_are() {
+    let server = FakeServer::modern();
+    server.on("initialize", |_| unsupported(json!([MODERN])));
+    let legacy = client().era(EraChoice::Legacy);
+
+    let error = server.connecting(legacy).await.unwrap().unwrap_err();
+
+    assert!(
+        matches!(&error, ConnectError::NoCommonRevision { server } if *server == [MODERN]),
+        "{error:?}"
+    );
+    assert_eq!(server.methods(), ["initialize"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_of_one_era_does_not_try_the_other() {
     let server = FakeServer::legacy("2025-11-25");
     let modern = client().era(EraChoice::Modern);

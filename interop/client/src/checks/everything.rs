@@ -1,11 +1,14 @@
 //! The reference server that has everything. It knows only the handshake.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::json;
-use turnbuckle_protocol::types::SubscriptionFilter;
+use tokio::time::sleep;
+use turnbuckle_client::{Call, CallError};
+use turnbuckle_protocol::types::{CallToolResult, SubscriptionFilter};
 
-use super::{Checks, Known, Outcome, equal, holds, unknown, update};
+use super::{Checks, Known, Outcome, equal, holds, not_there, text, unknown, update};
 
 pub(super) const KNOWN: Known = Known {
     name: "mcp-servers/everything",
@@ -30,7 +33,9 @@ pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
         ),
         "structured" => structured(checks).await,
         "progress" => progress(checks).await,
+        "read_text" => read_text(checks).await,
         "read_template" => read_template(checks).await,
+        "missing_resource" => not_there(checks.client.read_resource("demo://nowhere").await),
         "prompt" => prompt(checks).await,
         "completion" => equal(
             checks
@@ -51,7 +56,9 @@ pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
             &checks.said("get-roots-list", json!({})).await?,
             &checks.roots.list()[0].uri,
         ),
+        "timeout" => timed_out(checks).await,
         "subscription" => subscription(checks).await,
+        "together" => together(checks).await,
         "logging" => logging(checks).await,
         _ => unknown(check),
     }
@@ -78,10 +85,7 @@ async fn structured(checks: &Checks) -> Outcome {
 async fn progress(checks: &Checks) -> Outcome {
     let steps = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&steps);
-    let arguments = json!({ "duration": 0.3, "steps": 3 });
-    let call = checks
-        .client
-        .call_tool("trigger-long-running-operation", arguments);
+    let call = long_running(checks, 0.3);
     call.on_progress(move |step| {
         let mut steps = heard.lock().expect("nobody panics while holding it");
         steps.push(step.progress);
@@ -89,6 +93,15 @@ async fn progress(checks: &Checks) -> Outcome {
     .await?;
     let steps = steps.lock().expect("nobody panics while holding it");
     equal(&*steps, &vec![1.0, 2.0, 3.0])
+}
+
+async fn read_text(checks: &Checks) -> Outcome {
+    let resources = checks.client.resources().all().await?;
+    let first = resources.first().ok_or("there is none")?;
+    let result = checks.client.read_resource(&first.uri).await?;
+    let contents = serde_json::to_value(&result.contents)?;
+    equal(contents[0]["uri"].as_str(), Some(first.uri.as_str()))?;
+    equal(contents[0]["text"].is_string(), true)
 }
 
 async fn read_template(checks: &Checks) -> Outcome {
@@ -137,6 +150,37 @@ async fn sampling(checks: &Checks) -> Outcome {
     let said = checks.said("trigger-sampling-request", arguments).await?;
     holds(&said, "all is well")?;
     holds(&checks.answers.take_question(), "Sum up.")
+}
+
+/// This server goes on with what is cancelled; the connection must not mind.
+async fn timed_out(checks: &Checks) -> Outcome {
+    let call = long_running(checks, 1.0);
+    match call.timeout(Duration::from_millis(200)).await {
+        Err(CallError::TimedOut { .. }) => {}
+        other => return Err(format!("expected to be given up, got {other:?}").into()),
+    }
+    sleep(Duration::from_millis(1200)).await;
+    // The progress of a call that nobody waits for any more.
+    checks.answers.forgive();
+    let said = checks.said("echo", json!({ "message": "still" })).await?;
+    equal(&*said, "Echo: still")
+}
+
+/// A slow call does not delay others on the same connection.
+async fn together(checks: &Checks) -> Outcome {
+    let slow = tokio::spawn(long_running(checks, 1.0).into_future());
+    for number in 0..8 {
+        let said = checks.said("echo", json!({ "message": number.to_string() }));
+        equal(said.await?, format!("Echo: {number}"))?;
+    }
+    equal(slow.is_finished(), false)?;
+    holds(&text(&slow.await??), "completed")
+}
+
+fn long_running(checks: &Checks, seconds: f64) -> Call<CallToolResult> {
+    let arguments = json!({ "duration": seconds, "steps": 3 });
+    let tool = "trigger-long-running-operation";
+    checks.client.call_tool(tool, arguments)
 }
 
 async fn subscription(checks: &Checks) -> Outcome {

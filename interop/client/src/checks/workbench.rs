@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use turnbuckle_client::CallError;
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use super::{Checks, Known, Outcome, equal, holds, unknown, update};
+use super::{Checks, Known, Outcome, equal, holds, not_there, text, unknown, update};
 
 pub(super) const KNOWN: Known = Known {
     name: "workbench",
@@ -45,7 +45,7 @@ pub(super) async fn run(checks: &Checks, check: &str) -> Outcome {
         "logging" => logging(checks).await,
         "read_text" => read(checks, GREETING, "Hello.").await,
         "read_template" => read(checks, "workbench://number/7", "7").await,
-        "missing_resource" => missing_resource(checks).await,
+        "missing_resource" => not_there(checks.client.read_resource("workbench://nowhere").await),
         "prompt" => prompt(checks).await,
         "completion" => completion(checks).await,
         "elicitation" => elicitation(checks).await,
@@ -114,13 +114,6 @@ async fn read(checks: &Checks, uri: &str, expected: &str) -> Outcome {
     let result = checks.client.read_resource(uri).await?;
     let contents = serde_json::to_value(&result.contents)?;
     equal(contents[0]["text"].as_str(), Some(expected))
-}
-
-async fn missing_resource(checks: &Checks) -> Outcome {
-    match checks.client.read_resource("workbench://nowhere").await {
-        Err(CallError::Refused { .. }) => Ok(()),
-        other => Err(format!("expected to be refused, got {other:?}").into()),
-    }
 }
 
 async fn prompt(checks: &Checks) -> Outcome {
@@ -193,10 +186,10 @@ async fn together(checks: &Checks) -> Outcome {
         tokio::spawn(call.into_future())
     });
     for (number, quick) in quick.collect::<Vec<_>>().into_iter().enumerate() {
-        equal(super::text(&quick.await??), number.to_string())?;
+        equal(text(&quick.await??), number.to_string())?;
     }
     equal(slow.is_finished(), false)?;
-    equal(super::text(&slow.await??), "waited".to_owned())
+    equal(text(&slow.await??), "waited".to_owned())
 }
 
 async fn given_up(checks: &Checks) -> Result<usize, Box<dyn std::error::Error>> {

@@ -1,0 +1,258 @@
+//! Tasks of our own server, in both designs.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnbuckle_client::{
+    CallError, Client, ClientBuilder, EraChoice, FormRequest, Patience, Started,
+};
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::{
+    TaskStatus,
+    elicitation::{ElicitSchema, StringSchema},
+};
+use turnbuckle_server::{Context, Elicitation, Server, TaskSupport, Tool, ToolError};
+
+use crate::own_server::connect;
+
+const ERAS: [EraChoice; 2] = [EraChoice::Modern, EraChoice::Legacy];
+
+fn server() -> Server {
+    async fn work(args: Value, _: Context) -> Result<String, ToolError> {
+        let seconds = args["seconds"].as_u64().unwrap_or(30);
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok("worked".to_owned())
+    }
+    async fn fail(_: Value, _: Context) -> Result<String, ToolError> {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        Err(ToolError::new("no luck"))
+    }
+    async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
+        let form = ElicitSchema::new().required("name", StringSchema::new());
+        let mut names = Vec::new();
+        for key in ["first", "second"] {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let answer = cx.elicit(key, Elicitation::form(key, form.clone())).await?;
+            names.push(
+                answer
+                    .accepted()
+                    .map_or(Value::Null, |content| content["name"].clone()),
+            );
+        }
+        Ok(Value::from(names).to_string())
+    }
+    let schema = || json!({ "type": "object" });
+    Server::new("worker", "1.0")
+        .tool(Tool::raw("work", schema(), work).task(TaskSupport::Optional))
+        .tool(Tool::raw("fail", schema(), fail).task(TaskSupport::Optional))
+        .tool(Tool::raw("ask", schema(), ask).task(TaskSupport::Optional))
+        .tool(Tool::raw("must", schema(), work).task(TaskSupport::Required))
+        .tool(Tool::raw("never", schema(), work))
+}
+
+fn client(era: EraChoice) -> ClientBuilder {
+    Client::builder("test", "1")
+        .era(era)
+        .on_form(|form: FormRequest| async move { form.accept(json!({ "name": form.message() })) })
+}
+
+async fn begin(client: &Client, tool: &str) -> turnbuckle_client::Task {
+    match client.call_tool_as_task(tool, json!({})).await.unwrap() {
+        Started::Task(task) => task,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_looked_at_and_waited_for() {
+    req!(
+        "ext-tasks.poll.until-terminal",
+        "tasks.get.until-terminal",
+        "tasks.tool.optional"
+    );
+    for era in ERAS {
+        let client = connect(client(era), server()).await;
+        let task = begin(&client, "work").await;
+        assert_eq!(task.last_seen().unwrap().status, TaskStatus::Working);
+        assert_eq!(task.poll().await.unwrap().task.status, TaskStatus::Working);
+
+        let ended = task.wait().await.unwrap();
+
+        assert_eq!(ended.status, TaskStatus::Completed);
+        let result = task.result().await.unwrap();
+        assert_eq!(result.content[0].as_text(), Some("worked"));
+        // Whoever knows its name comes back to it.
+        let again = client.task(task.id()).result().await.unwrap();
+        assert_eq!(again.content[0].as_text(), Some("worked"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_fails_has_a_result_in_both_designs() {
+    for era in ERAS {
+        let client = connect(client(era), server()).await;
+
+        let result = begin(&client, "fail").await.result().await.unwrap();
+
+        assert!(result.is_error.unwrap_or_default());
+        assert_eq!(result.content[0].as_text(), Some("no luck"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_of_a_task_are_answered_by_the_callbacks() {
+    req!(
+        "ext-tasks.input.fulfil",
+        "ext-tasks.input.continue",
+        "ext-tasks.input.same-trust",
+        "tasks.input.call-result"
+    );
+    for era in ERAS {
+        let client = connect(client(era), server()).await;
+
+        let result = begin(&client, "ask").await.result().await.unwrap();
+
+        assert_eq!(result.content[0].as_text(), Some(r#"["first","second"]"#));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_cancelled() {
+    req!("cancellation.tasks", "ext-tasks.cancel.no-notification");
+    for era in ERAS {
+        let client = connect(client(era), server()).await;
+        let task = begin(&client, "work").await;
+
+        task.cancel().await.unwrap();
+
+        assert_eq!(task.wait().await.unwrap().status, TaskStatus::Cancelled);
+        let error = task.result().await.unwrap_err();
+        assert!(matches!(error, CallError::TaskCancelled { .. }), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_call_waits_for_the_task_that_it_became() {
+    req!("ext-tasks.create.client-both");
+    let client = connect(client(EraChoice::Modern), server()).await;
+
+    let slow = client.call_tool("ask", json!({})).await.unwrap();
+    let plain = client
+        .call_tool("never", json!({ "seconds": 0 }))
+        .await
+        .unwrap();
+
+    assert_eq!(slow.content[0].as_text(), Some(r#"["first","second"]"#));
+    assert_eq!(plain.content[0].as_text(), Some("worked"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_only_called_as_a_task_is_called_so() {
+    req!("tasks.tool.required-client");
+    for era in ERAS {
+        let client = connect(client(era), server()).await;
+
+        let result = client.call_tool("must", json!({})).await.unwrap();
+
+        assert_eq!(result.content[0].as_text(), Some("worked"));
+        assert!(matches!(
+            client.call_tool_as_task("must", json!({})).await.unwrap(),
+            Started::Task(_)
+        ));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_forbids_tasks_is_called_plainly() {
+    for era in ERAS {
+        let client = connect(client(era), server()).await;
+
+        let started = client
+            .call_tool_as_task("never", json!({ "seconds": 1 }))
+            .await
+            .unwrap();
+
+        assert!(matches!(&started, Started::Done(_)), "{started:?}");
+        assert_eq!(
+            started.result().await.unwrap().content[0].as_text(),
+            Some("worked")
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_became_a_task_has_the_patience_of_a_call() {
+    let client = connect(client(EraChoice::Modern), server()).await;
+    let patience = Patience {
+        total: Duration::from_secs(10),
+        ..Patience::default()
+    };
+
+    let call = client
+        .call_tool("work", json!({ "seconds": 3600 }))
+        .patience(patience);
+    let error = call.await.unwrap_err();
+
+    assert!(matches!(error, CallError::TimedOut { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_are_listed_where_they_can_be() {
+    req!("tasks.capability.list-method");
+    let legacy = connect(client(EraChoice::Legacy), server()).await;
+    let task = begin(&legacy, "work").await;
+    let other = begin(&legacy, "fail").await;
+    let mut listed: Vec<_> = legacy
+        .tasks()
+        .all()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|task| task.task_id)
+        .collect();
+    let mut begun = vec![task.id().to_owned(), other.id().to_owned()];
+    listed.sort();
+    begun.sort();
+    assert_eq!(listed, begun);
+
+    let modern = connect(client(EraChoice::Modern), server()).await;
+    let error = modern.tasks().all().await.unwrap_err();
+    assert!(matches!(error, CallError::NotOffered { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_task_is_an_error_of_the_server() {
+    for era in ERAS {
+        let client = connect(client(era), server()).await;
+
+        let error = client.task("nothing").wait().await.unwrap_err();
+
+        assert_eq!(error.rpc().unwrap().code, -32602);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_call_is_the_error_of_the_task() {
+    async fn broken(_: Value, _: Context) -> Result<String, ToolError> {
+        panic!("on purpose")
+    }
+    for era in ERAS {
+        let tool =
+            Tool::raw("broken", json!({ "type": "object" }), broken).task(TaskSupport::Optional);
+        let client = connect(client(era), Server::new("broken", "1.0").tool(tool)).await;
+
+        let error = begin(&client, "broken").await.result().await.unwrap_err();
+
+        assert!(
+            matches!(
+                error,
+                CallError::Refused {
+                    method: "tools/call",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert_eq!(error.rpc().unwrap().code, -32603);
+    }
+}

@@ -1,0 +1,469 @@
+//! Tasks of servers that do odd things.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use turnbuckle_client::{CallError, Client, ClientBuilder, FormRequest, Started};
+use turnbuckle_ledger::req;
+
+use crate::fake_lines::{FakeServer, Reply, discovered, initialized};
+
+fn task(status: &str, more: Value) -> Value {
+    let mut task = json!({
+        "taskId": "t-1", "status": status, "createdAt": "2026-07-28T00:00:00Z",
+        "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttlMs": null, "pollIntervalMs": 2000,
+    });
+    task.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    task
+}
+
+fn created() -> Value {
+    task("working", json!({ "resultType": "task" }))
+}
+
+fn completed() -> Value {
+    task(
+        "completed",
+        json!({ "result": { "content": [{ "type": "text", "text": "done" }] } }),
+    )
+}
+
+fn asks(keys: &[&str]) -> Value {
+    let question = json!({
+        "method": "elicitation/create",
+        "params": { "message": "?", "requestedSchema": { "type": "object", "properties": {} } },
+    });
+    let questions: serde_json::Map<_, _> = keys
+        .iter()
+        .map(|key| ((*key).to_owned(), question.clone()))
+        .collect();
+    task("input_required", json!({ "inputRequests": questions }))
+}
+
+fn modern() -> FakeServer {
+    let server = FakeServer::modern();
+    let mut discovered = discovered();
+    discovered["capabilities"]["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
+    server.answer("server/discover", discovered);
+    server.answer("tools/call", created());
+    server.answer("tasks/update", json!({}));
+    server.answer("tasks/cancel", json!({}));
+    server
+}
+
+fn counting(asked: &Arc<AtomicUsize>) -> ClientBuilder {
+    let asked = asked.clone();
+    Client::builder("test", "1").on_form(move |form: FormRequest| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        async move { form.accept(json!({})) }
+    })
+}
+
+async fn begin(client: &Client) -> turnbuckle_client::Task {
+    match client.call_tool_as_task("work", json!({})).await.unwrap() {
+        Started::Task(task) => task,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_extension_is_declared_with_every_request() {
+    req!("ext-tasks.declare");
+    let server = modern();
+    server.answer_in_turn("tasks/get", [task("working", json!({})), completed()]);
+    let client = server.connect().await;
+
+    client.call_tool("work", json!({})).await.unwrap();
+
+    for method in ["tools/call", "tasks/get", "tasks/get"] {
+        let request = server.next(method).await;
+        let declared = &request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(
+            declared["extensions"],
+            json!({ "io.modelcontextprotocol/tasks": {} }),
+            "{method}"
+        );
+        assert_eq!(request["params"].get("task"), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_looked_at_as_often_as_its_server_wishes() {
+    req!("ext-tasks.poll.interval", "tasks.get.poll-interval");
+    for (wished, expected) in [
+        (json!(2000), 2000),
+        (json!(7000), 7000),
+        (json!(0), 100),
+        (Value::Null, 1000),
+    ] {
+        let server = modern();
+        let working = task("working", json!({ "pollIntervalMs": wished }));
+        server.answer_in_turn("tasks/get", [working.clone(), working, completed()]);
+        let client = server.connect().await;
+        let begun = Instant::now();
+
+        begin(&client).await.wait().await.unwrap();
+
+        assert_eq!(begun.elapsed().as_millis(), 2 * expected, "{wished}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_from_the_server_shortens_the_wait() {
+    req!("ext-tasks.notify.poll-too");
+    let server = modern();
+    server.answer_in_turn(
+        "tasks/get",
+        [
+            task("working", json!({ "pollIntervalMs": 600_000 })),
+            completed(),
+        ],
+    );
+    let client = server.connect().await;
+    let task = begin(&client).await;
+    let begun = Instant::now();
+    let waiting = tokio::spawn(async move { task.wait().await });
+    server.next("tasks/get").await;
+
+    let mut other = completed();
+    other["taskId"] = json!("t-2");
+    server.notify("notifications/tasks", other).await;
+    server.expect_silence().await;
+    server.notify("notifications/tasks", completed()).await;
+
+    waiting.await.unwrap().unwrap();
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_words_makes_no_flood_of_looks() {
+    let server = modern();
+    server.on("tasks/get", |_| {
+        task("working", json!({ "pollIntervalMs": 600_000 }))
+    });
+    let client = server.connect().await;
+    let task = begin(&client).await;
+    let waiting = tokio::spawn(async move { task.wait().await });
+
+    for _ in 0..1000 {
+        server.notify("notifications/tasks", completed()).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    assert!(
+        server.count("tasks/get") <= 12,
+        "{}",
+        server.count("tasks/get")
+    );
+    waiting.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_question_is_answered_twice() {
+    req!(
+        "ext-tasks.input.dedupe",
+        "ext-tasks.update.keys",
+        "ext-tasks.input.continue"
+    );
+    let server = modern();
+    server.answer_in_turn(
+        "tasks/get",
+        [
+            asks(&["a", "b"]),
+            // Not noticed yet.
+            asks(&["a", "b"]),
+            asks(&["b", "c"]),
+            completed(),
+        ],
+    );
+    let asked = Arc::new(AtomicUsize::new(0));
+    let client = server.connect_as(counting(&asked)).await;
+
+    begin(&client).await.wait().await.unwrap();
+
+    let keys = |update: &Value| -> Vec<String> {
+        update["params"]["inputResponses"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
+    };
+    let first = server.next("tasks/update").await;
+    assert_eq!(first["params"]["taskId"], "t-1");
+    assert_eq!(
+        first["params"]["inputResponses"]["a"],
+        json!({ "action": "accept", "content": {} })
+    );
+    assert_eq!(keys(&first), ["a", "b"]);
+    assert_eq!(keys(&server.next("tasks/update").await), ["c"]);
+    assert_eq!(
+        (server.count("tasks/update"), asked.load(Ordering::Relaxed)),
+        (2, 3)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_never_stops_asking_is_left() {
+    let server = modern();
+    let mut at = 0;
+    server.on("tasks/get", move |_| {
+        at += 1;
+        asks(&[&at.to_string()])
+    });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let client = server.connect_as(counting(&asked)).await;
+
+    let error = client.call_tool("work", json!({})).await.unwrap_err();
+
+    assert!(
+        matches!(error, CallError::TooManyRounds { rounds: 10, .. }),
+        "{error}"
+    );
+    assert_eq!(asked.load(Ordering::Relaxed), 10);
+    // Nobody waits for it any more.
+    assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_can_be_answered_by_hand() {
+    let server = modern();
+    server.answer_in_turn("tasks/get", [asks(&["a"]), asks(&["a"]), completed()]);
+    let client = server
+        .connect_as(Client::builder("test", "1").max_rounds(0))
+        .await;
+    let task = begin(&client).await;
+
+    let error = task.wait().await.unwrap_err();
+    let CallError::InputRequired { questions, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(questions.input_requests["a"].method(), "elicitation/create");
+    let looked = task.poll().await.unwrap();
+    assert_eq!(looked.input_requests.unwrap().len(), 1);
+    let declined = json!({ "action": "decline" });
+    let answers = [
+        ("a".to_owned(), declined.clone()),
+        ("z".to_owned(), declined),
+    ];
+    task.answer(answers.into_iter().collect()).await.unwrap();
+
+    let update = server.next("tasks/update").await;
+    assert_eq!(
+        update["params"]["inputResponses"],
+        json!({ "a": { "action": "decline" } })
+    );
+    task.wait().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_answers_ends_the_wait_and_not_the_task() {
+    let server = modern();
+    server.answer("tasks/get", asks(&["a"]));
+    let client = server.connect().await;
+
+    let error = begin(&client).await.wait().await.unwrap_err();
+
+    assert!(
+        matches!(&error, CallError::Unanswered { source, .. } if source.code == -32601),
+        "{error}"
+    );
+    server.expect_silence().await;
+    assert_eq!(
+        server.count("tasks/update") + server.count("tasks/cancel"),
+        0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_call_cancels_the_task_that_it_became() {
+    req!("ext-tasks.cancel.no-notification");
+    let server = modern();
+    server.on("tasks/get", |_| task("working", json!({})));
+    let client = server.connect().await;
+    let call = tokio::spawn(client.call_tool("work", json!({})).into_future());
+    server.next("tasks/get").await;
+
+    call.abort();
+
+    assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
+    let cancelled = server.received();
+    let call = cancelled
+        .iter()
+        .find(|message| message["method"] == "tools/call")
+        .unwrap();
+    assert!(!cancelled.iter().any(|message| {
+        message["method"] == "notifications/cancelled"
+            && message["params"]["requestId"] == call["id"]
+    }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_outlives_its_lifetime_is_given_up() {
+    req!("ext-tasks.ttl.client");
+    let server = modern();
+    server.on("tasks/get", |_| task("working", json!({ "ttlMs": 5000 })));
+    let client = server.connect().await;
+
+    let error = begin(&client).await.wait().await.unwrap_err();
+
+    assert!(matches!(error, CallError::TaskExpired { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_task_is_an_invalid_answer() {
+    let mut foreign = completed();
+    foreign["taskId"] = json!("t-2");
+    for looked in [
+        foreign,
+        task("completed", json!({})),
+        task("failed", json!({})),
+        task("dancing", json!({})),
+        task("working", json!({ "resultType": "task" })),
+        json!({}),
+    ] {
+        let server = modern();
+        server.answer("tasks/get", looked.clone());
+        let client = server.connect().await;
+
+        let error = begin(&client).await.result().await.unwrap_err();
+
+        assert!(
+            matches!(error, CallError::InvalidAnswer { .. }),
+            "{looked}: {error}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_calls_of_tools_become_tasks() {
+    req!("ext-tasks.create.unsupported-method");
+    let server = modern();
+    server.answer("prompts/get", created());
+    server.answer("resources/read", created());
+    server.answer("tools/list", created());
+    let client = server.connect().await;
+
+    let none: [(&str, &str); 0] = [];
+    let errors = [
+        client.get_prompt("p", none).await.unwrap_err(),
+        client.read_resource("file:///x").await.unwrap_err(),
+        client.list_tools(None).await.unwrap_err(),
+    ];
+
+    for error in errors {
+        assert!(matches!(error, CallError::InvalidAnswer { .. }), "{error}");
+    }
+    assert_eq!(server.count("tasks/get"), 0);
+}
+
+/// A server of 2025-11-25 with one tool.
+fn older(tasks: Value, support: Value) -> FakeServer {
+    let server = FakeServer::legacy("2025-11-25");
+    let mut initialized = initialized("2025-11-25");
+    initialized["capabilities"]["tasks"] = tasks;
+    server.answer("initialize", initialized);
+    let mut tool = json!({ "name": "work", "inputSchema": { "type": "object" } });
+    if !support.is_null() {
+        tool["execution"] = json!({ "taskSupport": support });
+    }
+    server.answer("tools/list", json!({ "tools": [tool] }));
+    server.on("tools/call", |call| match call["params"].get("task") {
+        Some(_) => Reply::Result(json!({ "task": {
+            "taskId": "t-1", "status": "working", "createdAt": "2026-07-28T00:00:00Z",
+            "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttl": null, "pollInterval": 2000,
+        } })),
+        None => Reply::Result(json!({ "content": [] })),
+    });
+    server
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_only_asked_for_where_server_and_tool_allow_it() {
+    req!(
+        "tasks.tool.no-server-capability",
+        "tasks.tool.forbidden-client",
+        "tasks.capability.augment-only-declared"
+    );
+    let calls = json!({ "requests": { "tools": { "call": {} } } });
+    for (tasks, support, asked) in [
+        (calls.clone(), json!("optional"), true),
+        (calls.clone(), json!("required"), true),
+        (calls.clone(), json!("forbidden"), false),
+        (calls, Value::Null, false),
+        (json!({ "list": {} }), json!("optional"), false),
+        (Value::Null, json!("required"), false),
+    ] {
+        let server = older(tasks.clone(), support.clone());
+        let client = server.connect().await;
+
+        let started = client
+            .call_tool_as_task("work", json!({}))
+            .lifetime(Duration::from_secs(60))
+            .await
+            .unwrap();
+
+        assert_eq!(
+            matches!(started, Started::Task(_)),
+            asked,
+            "{tasks} {support}"
+        );
+        let call = server.next("tools/call").await;
+        let wish = call["params"].get("task");
+        assert_eq!(
+            wish,
+            asked.then_some(&json!({ "ttl": 60_000 })),
+            "{tasks} {support}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_client_offers_no_tasks_of_its_own() {
+    req!("tasks.capability", "tasks.capability.ignore-undeclared");
+    let server = older(Value::Null, Value::Null);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let _client = server.connect_as(counting(&asked)).await;
+    let hello = server.next("initialize").await;
+    assert_eq!(hello["params"]["capabilities"].get("tasks"), None);
+
+    let mut form = asks(&["a"])["inputRequests"]["a"]["params"].clone();
+    form["task"] = json!({ "ttl": 1000 });
+    let answer = server.ask("elicitation/create", form).await;
+
+    assert_eq!(
+        answer["result"],
+        json!({ "action": "accept", "content": {} })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn cursors_of_tasks_are_given_back_as_they_came() {
+    req!("tasks.list.opaque");
+    let server = older(json!({ "list": {} }), Value::Null);
+    let cursor = "{\"a\": 1.0 }\u{0}é";
+    server.answer_in_turn(
+        "tasks/list",
+        [
+            json!({ "tasks": [], "nextCursor": cursor }),
+            json!({ "tasks": [] }),
+        ],
+    );
+    let client = server.connect().await;
+
+    client.tasks().all().await.unwrap();
+
+    server.next("tasks/list").await;
+    assert_eq!(server.next("tasks/list").await["params"]["cursor"], cursor);
+}

@@ -1,0 +1,132 @@
+"""Drives a server of another project with our command line and prints a JSON line per check.
+
+cli.py PROGRAM SERVER ERA REVISION CHECK,… stdio COMMAND… | http URL | sse URL
+"""
+import functools
+import json
+import subprocess
+import sys
+
+program, kind, era, revision, wanted, transport, *target = sys.argv[1:]
+
+KNOWN = {
+    "workbench": dict(
+        name="workbench", say=["echo", "text=hello"], said="hello", add=["add", "a:=1", "b:=2"], added={"sum": 3},
+        needy="echo", uri="workbench://greeting", content="Hello.", prompt=["greet", "name=Ada", "tone=warm"],
+        message="Greet Ada in a warm tone.", ask="ask", complete=["--prompt", "greet", "tone", "wa"],
+        completed=["warm", "wary"]),
+    "everything": dict(
+        name="mcp-servers/everything", say=["echo", "message=hello"], said="Echo: hello",
+        add=["get-structured-content", "location=Chicago"],
+        added={"temperature": 36, "conditions": "Light rain / drizzle", "humidity": 82}, needy="get-sum",
+        uri="demo://resource/dynamic/text/1", content="Resource 1", prompt=["completable-prompt", "department=Sales",
+                                                                             "name=Eve"],
+        message="Please promote Eve to the head of the Sales team.", ask="trigger-elicitation-request",
+        complete=["--prompt", "completable-prompt", "department", "S"], completed=["Sales", "Support"]),
+}
+known = KNOWN[kind]
+
+
+@functools.cache
+def ask(command, *words):
+    """What it printed, what it said beside that, and how it ended."""
+    line = [program, "--json", "--era", era, "--timeout", "10s", command]
+    line += [*words, "--", *target] if transport == "stdio" else [target[0], *words]
+    done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    return json.loads(done.stdout) if done.stdout else None, done.stderr, done.returncode
+
+
+def told(command, *words):
+    result, error, code = ask(command, *words)
+    assert code == 0, f"ended with {code}: {error}"
+    return result
+
+
+def version():
+    equal(told("info")["protocolVersion"], revision)
+
+
+def server_info():
+    equal(told("info")["serverInfo"]["name"], known["name"])
+
+
+def tools():
+    assert known["needy"] in [tool["name"] for tool in told("tools")["tools"]], told("tools")
+
+
+def text():
+    equal(told("call", *known["say"])["content"][0]["text"], known["said"])
+
+
+def structured():
+    equal(told("call", *known["add"])["structuredContent"], known["added"])
+
+
+def missing_argument():
+    """The answer is no: in a result or in an error, and never more than that."""
+    result, error, code = ask("call", known["needy"])
+    equal(code, 1)
+    assert result.get("isError") or "error" in result, result
+    assert error.startswith("error: "), error
+
+
+def unknown_tool():
+    result, error, code = ask("call", "no_such_tool")
+    equal(code, 1)
+    assert "no_such_tool" in error, error
+
+
+def resources():
+    assert told("resources")["resources"], "there are none"
+
+
+def read_text():
+    content = told("read", known["uri"])["contents"][0]["text"]
+    assert known["content"] in content, content
+
+
+def missing_resource():
+    _, error, code = ask("read", "nowhere://at/all")
+    equal(code, 1)
+    assert error.startswith("error: "), error
+
+
+def prompts():
+    assert known["prompt"][0] in [prompt["name"] for prompt in told("prompts")["prompts"]], told("prompts")
+
+
+def prompt():
+    equal(told("prompt", *known["prompt"])["messages"][0]["content"]["text"], known["message"])
+
+
+def completion():
+    found = told("complete", *known["complete"])
+    equal(found["completion"]["values"], known["completed"])
+
+
+def elicitation():
+    """Without a terminal there is nobody to ask, and the server is told so."""
+    result, error, code = ask("call", known["ask"])
+    assert "no terminal" in error and "cancel" in json.dumps(result), f"ended with {code}: {result} {error}"
+
+
+def ping():
+    assert told("ping")["milliseconds"] > 0
+
+
+def equal(actual, expected):
+    assert actual == expected, f"expected {expected!r}, got {actual!r}"
+
+
+def attempt(check, action):
+    try:
+        action()
+        ok, detail = True, ""
+    except Exception as error:  # whatever it is, it is the answer to the check
+        ok, detail = False, f"{type(error).__name__}: {error}"[:600]
+    print(json.dumps({"check": check, "ok": ok, "detail": detail}), flush=True)
+
+
+attempt("connect", lambda: told("info"))
+for check in wanted.split(","):
+    attempt(check, globals()[check])
