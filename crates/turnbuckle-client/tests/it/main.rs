@@ -5,7 +5,6 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
-mod elicitation;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
@@ -13,9 +12,11 @@ mod child_roles;
 #[cfg(unix)]
 mod child_servers;
 mod elicitation;
+mod elicitation;
 mod fake_http;
 mod fake_lines;
 mod http_hostile;
+mod http_opening;
 mod http_own_server;
 mod http_peer;
 mod http_posting;
