@@ -12,7 +12,6 @@ mod child_roles;
 #[cfg(unix)]
 mod child_servers;
 mod elicitation;
-mod elicitation;
 mod fake_http;
 mod fake_lines;
 mod http_hostile;
