@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use serde_json::json;
-use turnbuckle_client::types::{CreateMessageResult, Role};
+use turnbuckle_client::Roots;
+use turnbuckle_protocol::types::CreateMessageResult;
 
 use crate::Task;
 
@@ -38,9 +39,9 @@ pub(crate) async fn wait_for_a_stream_that_breaks(task: &Task) -> Result<(), Box
 pub(crate) async fn say_who_asks(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task
         .client()
-        .roots(turnbuckle_client::Roots::new(["file:///tmp"])?)
+        .roots(Roots::new(["file:///tmp"])?)
         .on_form(|form| async move { form.decline() })
-        .on_sample(|_| async { Ok(CreateMessageResult::text("none", Role::Assistant, "")) });
+        .on_sample(|_| async { Ok(CreateMessageResult::new("none", "")) });
     let client = task.connect_as(client).await?;
     client.tools().all().await?;
     client.call_tool("any", json!({})).await?;

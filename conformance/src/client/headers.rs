@@ -17,7 +17,7 @@ pub(crate) async fn ask_for_everything(task: &Task) -> Result<(), Box<dyn Error>
         client.read_resource(resource.uri).await?;
     }
     for prompt in client.prompts().all().await? {
-        client.get_prompt(prompt.name, json!({})).await?;
+        client.get_prompt(prompt.name, [("", ""); 0]).await?;
     }
     client.close().await;
     Ok(())

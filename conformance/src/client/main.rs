@@ -1,18 +1,18 @@
 //! The client that the official conformance suite runs, once per scenario.
 //!
-//! `conformance-client URL`: the suite names the scenario, the revision of its server and what else there is to know in the
-//! environment. Uses nothing but the public API. `judge.py` runs the suite and says how it went.
+//! `conformance-client URL`: the suite names the scenario and what else there is to know in the environment. It names the
+//! revision of its server too, but that we find out. Uses nothing but the public API. `judge.py` runs the suite and says
+//! how it went.
 
 mod calls;
 mod headers;
 mod questions;
-mod skills;
 
 use std::error::Error;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use turnbuckle_client::{Client, ClientBuilder, EraChoice, http::Http};
+use turnbuckle_client::{Client, ClientBuilder, Traffic, http::Http};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -39,10 +39,6 @@ async fn run() -> Result<(), Box<dyn Error>> {
         "http-invalid-tool-headers" => headers::leave_bad_tools_alone(&task).await,
         "elicitation-sep1034-client-defaults" => questions::accept_defaults(&task).await,
         "sep-2322-client-request-state" => questions::go_several_rounds(&task).await,
-        "sep-2640-client-no-prefetch" => skills::list(&task).await,
-        "sep-2640-client-verify-digest"
-        | "sep-2640-client-verify-size"
-        | "sep-2640-client-verify-frontmatter" => skills::refuse_a_changed_one(&task).await,
         other => Err(format!("there is no scenario `{other}` here").into()),
     }
 }
@@ -51,8 +47,6 @@ async fn run() -> Result<(), Box<dyn Error>> {
 struct Task {
     url: String,
     scenario: String,
-    /// The revision that the suite's server speaks. Only for those who must not find out themselves.
-    revision: String,
     context: Value,
 }
 
@@ -65,14 +59,13 @@ impl Task {
                 .nth(1)
                 .ok_or("usage: conformance-client URL")?,
             scenario: variable("SCENARIO")?,
-            revision: variable("PROTOCOL_VERSION").unwrap_or_default(),
             context: serde_json::from_str(&context)?,
         })
     }
 
     /// Describes the client that every scenario starts from; it finds out what the server speaks.
     fn client(&self) -> ClientBuilder {
-        Client::builder("turnbuckle-conformance", env!("CARGO_PKG_VERSION"))
+        Client::builder("turnbuckle-conformance", env!("CARGO_PKG_VERSION")).on_traffic(show)
     }
 
     /// Connects with nothing special.
@@ -86,6 +79,11 @@ impl Task {
 }
 
 /// The suite keeps what is printed beside its verdict.
+#[expect(clippy::print_stderr, reason = "a program may")]
+fn show(traffic: Traffic<'_>) {
+    eprintln!("{:?}: {}", traffic.direction, traffic.message);
+}
+
 #[expect(clippy::print_stderr, reason = "a program may")]
 fn report(error: &dyn Error) {
     let mut next = Some(error);

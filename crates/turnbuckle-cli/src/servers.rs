@@ -12,7 +12,6 @@ mod source;
 use std::path::{Path, PathBuf};
 
 pub(crate) use entry::{Entry, Remote, Start};
-pub(crate) use expand::ExpandError;
 pub(crate) use source::{Scope, Source};
 
 use crate::environment::Environment;

@@ -76,8 +76,10 @@ async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 async fn connect(target: &Target, context: &Context) -> Result<Client> {
     let place = place(target, context)?;
     let client = builder(target, context).connect(place).await?;
-    if context.options.verbose && client.server().capabilities.logging.is_some() {
-        // Only revisions with a handshake have this request; in the newest one every request says it.
+    let server = client.server();
+    let told_once = server.era == client::Era::Legacy && server.capabilities.logging.is_some();
+    if context.options.verbose && told_once {
+        // Whether the server does it shows by itself.
         let _ = client.set_log_level(LogLevel::Debug).await;
     }
     Ok(client)

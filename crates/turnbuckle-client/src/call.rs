@@ -49,6 +49,8 @@ pub(crate) struct Options {
     pub(crate) meta: Meta,
     /// How long a task should be kept that this call becomes.
     pub(crate) task_lifetime: Option<Duration>,
+    /// Whether an answer that was kept will not do.
+    pub(crate) fresh: bool,
 }
 
 impl Options {
@@ -61,6 +63,7 @@ impl Options {
             on_progress: None,
             meta: Meta::default(),
             task_lifetime: None,
+            fresh: false,
         }
     }
 }
@@ -109,6 +112,12 @@ impl<T: Send + 'static> Call<T> {
     /// Adds to the `_meta` of the request.
     pub fn meta(mut self, meta: Meta) -> Self {
         self.options.meta = meta;
+        self
+    }
+
+    /// Asks the server even if there is an answer that it allowed to use again.
+    pub fn fresh(mut self) -> Self {
+        self.options.fresh = true;
         self
     }
 

@@ -23,6 +23,7 @@ use crate::lifecycle::{Agreed, Rules};
 use crate::message;
 use crate::server::Server;
 use crate::stdio::Process;
+use crate::tools::KnownTools;
 use crate::transport::Transport;
 
 /// A connection to a server.
@@ -50,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) hub: Arc<Hub>,
     pub(crate) ids: Ids,
     pub(crate) settings: ClientBuilder,
+    /// What is remembered of the tools that were listed.
+    pub(crate) tools: KnownTools,
     agreed: ArcSwap<Agreed>,
     /// From which level on log messages are wanted.
     log_level: Mutex<Option<LogLevel>>,

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use turnbuckle_protocol::codec::headers::Unsendable;
 use turnbuckle_protocol::{Revision, RpcError};
 
 use crate::answer::HttpFacts;
 use crate::http::{BadHeader, BadUrl, HttpError};
 use crate::stdio::{Died, SpawnError};
+use crate::tools::ToolOutput;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +109,26 @@ pub enum CallError {
         method: &'static str,
         /// Why it cannot.
         reason: String,
+    },
+    /// A marked argument has to be repeated in a header, and no header can hold it.
+    #[error("the argument `{argument}` of `{tool}` cannot be sent")]
+    UnsendableArgument {
+        /// The tool that was to be called.
+        tool: String,
+        /// The names that lead to the argument, joined by dots.
+        argument: String,
+        /// Why it cannot.
+        source: Unsendable,
+    },
+    /// The output of a tool is not what its output schema promises. The call took effect.
+    #[error("the output of `{tool}` breaks its promise: {reason}")]
+    InvalidOutput {
+        /// The tool.
+        tool: String,
+        /// What is wrong, with the place and what was expected there.
+        reason: String,
+        /// The output as it came.
+        output: Box<ToolOutput>,
     },
     /// The server did not declare what this call needs, so it was not asked.
     #[error("the server does not offer `{capability}`, which `{method}` needs")]

@@ -7,12 +7,13 @@ mod asked;
 mod told;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, broadcast};
 use turnbuckle_protocol::types::LoggingMessageParams;
 
+use crate::cache::Cache;
 use crate::change::Change;
 use crate::client::Inner;
 use crate::error::TransportError;
@@ -37,6 +38,8 @@ pub(crate) struct Hub {
     pub(crate) signals: broadcast::Sender<Signal>,
     /// The listen requests that are open, by their ids.
     pub(crate) subscriptions: Subscriptions,
+    /// The answers that may be used again, until something changes.
+    cache: Mutex<Cache>,
     listeners: Listeners,
     asked: asked::Asked,
     /// Bounds how many answers are on their way, and how many refusals.
@@ -70,6 +73,7 @@ impl Hub {
             watchers: Arc::default(),
             signals: broadcast::Sender::new(LAG),
             subscriptions: Subscriptions::default(),
+            cache: Mutex::new(Cache::new(limits.kept_answers, limits.kept_bytes)),
             listeners,
             asked: asked::Asked::default(),
             answering: Arc::new(Semaphore::new(limits.asked)),
@@ -107,7 +111,13 @@ impl Hub {
 
     /// Lets everyone know who listens: changes may have been missed.
     pub(crate) fn gap(&self) {
+        self.cache().clear();
         let _ = self.signals.send(Signal::Gap);
+    }
+
+    /// Returns the answers that may be used again.
+    pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets everyone know who listens: there will be nothing more.

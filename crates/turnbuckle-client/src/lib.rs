@@ -5,6 +5,7 @@
 
 mod answer;
 mod builder;
+mod cache;
 mod call;
 mod callbacks;
 mod change;
@@ -31,6 +32,7 @@ mod skills;
 pub mod stdio;
 mod target;
 mod tasks;
+mod tools;
 mod traffic;
 mod transport;
 pub mod unix;
@@ -57,5 +59,6 @@ pub use server::Server;
 pub use skills::{Skill, SkillError, SkillMismatch};
 pub use target::Target;
 pub use tasks::{Started, Task};
+pub use tools::{StructuredError, ToolOutput};
 pub use traffic::{Direction, Traffic};
 pub use turnbuckle_protocol::pending::Patience;

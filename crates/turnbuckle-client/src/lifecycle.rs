@@ -6,6 +6,8 @@ mod detect;
 mod memory;
 mod session;
 mod stateless;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::sync::Arc;
 
@@ -41,6 +43,7 @@ impl Agreed {
     pub(crate) fn nothing_yet(choice: EraChoice) -> Self {
         let rules = Rules {
             server_asks: choice != EraChoice::Modern,
+            roots_change: false,
             ..session::opening_rules()
         };
         Self {
@@ -90,6 +93,8 @@ pub(crate) struct Rules {
     pub(crate) visits_first: bool,
     /// How a call becomes a task.
     pub(crate) tasks: TaskDesign,
+    /// What a tool declares about its output has to hold.
+    pub(crate) promises: bool,
     /// What a server has to declare before it is asked for completions.
     pub(crate) completions_declared: bool,
 }

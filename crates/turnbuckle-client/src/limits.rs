@@ -14,6 +14,10 @@ pub struct Limits {
     pub pages: usize,
     /// The most requests of the server's that are answered at a time. 64 by default.
     pub asked: usize,
+    /// The most answers that are kept, as far as the server allows it. 256 by default; 0 keeps none.
+    pub kept_answers: usize,
+    /// The most bytes of answers that are kept. 16 MiB by default.
+    pub kept_bytes: usize,
     /// How long to wait for the answer to the first question, before it is put in the words of older revisions. Ten
     /// seconds by default.
     pub probe: Duration,
@@ -26,6 +30,8 @@ impl Default for Limits {
             entries: 100_000,
             pages: 10_000,
             asked: 64,
+            kept_answers: 256,
+            kept_bytes: 16 * 1024 * 1024,
             probe: Duration::from_secs(10),
         }
     }

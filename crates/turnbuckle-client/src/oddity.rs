@@ -1,5 +1,6 @@
 //! What is odd about a server, but handled.
 
+use turnbuckle_protocol::codec::headers::BadMark;
 use turnbuckle_protocol::{RequestId, RpcError};
 
 /// Something that a server should not have done, and that was tolerated.
@@ -26,6 +27,13 @@ pub enum Oddity {
     UnwelcomeRequest {
         /// Its method.
         method: String,
+    },
+    /// A tool whose input schema marks headers wrongly. It is left out of the list, as it cannot be called on HTTP.
+    BadMark {
+        /// Its name.
+        tool: String,
+        /// What is wrong with the mark.
+        error: BadMark,
     },
     /// A notification whose parameters do not fit.
     InvalidNotification {
@@ -64,6 +72,7 @@ impl std::fmt::Display for Oddity {
             Self::UnwelcomeRequest { method } => {
                 write!(f, "a request `{method}` that is not welcome")
             }
+            Self::BadMark { tool, error } => write!(f, "a tool `{tool}` that is left out: {error}"),
             Self::InvalidNotification { method, error } => {
                 write!(f, "a notification `{method}` that does not fit: {error}")
             }

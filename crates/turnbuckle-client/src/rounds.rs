@@ -76,7 +76,10 @@ impl Client {
                 reply => reply?,
             };
             if reply.kind != ResultType::InputRequired {
-                return Ok(reply);
+                return Ok(Reply {
+                    rounds: round,
+                    ..reply
+                });
             }
             if round == options.max_rounds {
                 return Err(no_more_rounds(method.name, &reply, round));

@@ -77,7 +77,7 @@ impl Transport {
     /// Is told what was agreed upon, and opens whatever else the revision has.
     pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
         match self {
-            Self::Http(endpoint) => endpoint.agreed(rules, hub),
+            Self::Http(endpoint) => endpoint.agreed(rules, hub).await,
             Self::Lines(_) | Self::Child(_) | Self::HttpSse(_) => {}
         }
     }

@@ -28,6 +28,8 @@ const NAMED: usize = 3;
 /// What the compiled patterns of a schema may take together, in bytes, and each of them.
 const PATTERNS: usize = 16 << 20;
 const PATTERN: usize = 2 << 20;
+/// At most so many patterns are passed over.
+const PASSED_OVER: usize = 64;
 
 /// Checks values against one schema; cheap to clone.
 ///
@@ -76,6 +78,32 @@ impl Validator {
         Ok(Self {
             compiled: Arc::new(Compiled { schema, effort }),
         })
+    }
+
+    /// Compiles a schema of a stranger: patterns that cannot be matched in linear time are passed over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Validator::new`], but for such patterns.
+    pub fn lenient(schema: &Map<String, Value>) -> Result<Self, SchemaError> {
+        let mut outcome = Self::new(schema);
+        if !matches!(outcome, Err(SchemaError::Invalid { .. })) {
+            return outcome;
+        }
+        let mut schema = Value::Object(schema.clone());
+        for _ in 0..PASSED_OVER {
+            let Err(SchemaError::Invalid { place, .. }) = &outcome else {
+                break;
+            };
+            let holder = place.strip_suffix("/pattern");
+            let holder = holder.and_then(|at| schema.pointer_mut(at)?.as_object_mut());
+            let Some(Value::String(_)) = holder.and_then(|holder| holder.shift_remove("pattern"))
+            else {
+                break;
+            };
+            outcome = schema.as_object().map_or(outcome, Self::new);
+        }
+        outcome
     }
 
     /// Checks a value; the error names the places that are wrong, beginning with `name`.

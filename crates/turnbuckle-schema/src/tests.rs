@@ -414,6 +414,31 @@ fn a_pattern_that_needs_backtracking_is_refused() {
 }
 
 #[test]
+fn of_a_stranger_such_patterns_are_passed_over() {
+    let schema = json!({ "properties": {
+        "a": { "type": "string", "pattern": "(?=a)b" },
+        "b": { "$ref": "#/$defs/b" },
+        "c": { "pattern": "^c" }
+    }, "$defs": { "b": { "pattern": "(b)\\1", "maxLength": 2 } } });
+    let validator = Validator::lenient(schema.as_object().unwrap()).unwrap();
+
+    assert_eq!(check(&validator, r#"{"a":"x","b":"x","c":"c"}"#), Ok(()));
+    for wrong in [r#"{"a":1}"#, r#"{"b":"xxx"}"#, r#"{"c":"x"}"#] {
+        assert!(check(&validator, wrong).is_err(), "{wrong}");
+    }
+    for refused in [
+        json!({ "type": "text" }),
+        json!({ "properties": { "a": { "$ref": "https://example.com/" } } }),
+        json!({ "$ref": "#" }),
+        json!({ "pattern": 7 }),
+        json!({ "patternProperties": { "(?=a)": true } }),
+    ] {
+        let outcome = Validator::lenient(refused.as_object().unwrap());
+        assert!(outcome.is_err(), "{refused}");
+    }
+}
+
+#[test]
 fn a_pattern_that_explodes_elsewhere_is_answered() {
     let pattern = json!({ "pattern": "^(a+)+$" });
 

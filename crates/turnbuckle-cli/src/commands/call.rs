@@ -21,7 +21,7 @@ use crate::target::{Target, Words};
 /// `tags=a tags=b` a list. KEY:=JSON is taken as it is: `days:=3`, `where:='{"lat": 60}'`. Both win over
 /// what --args says.
 ///
-/// A single picture, sound or file goes to a pipe as its bytes.
+/// A pipe gets text as it is, and a single picture, sound or file as its bytes.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle call [OPTIONS] <TARGET> <TOOL> [KEY=VALUE | KEY:=JSON]...\n       turnbuckle call [OPTIONS] <TOOL> [KEY=VALUE | KEY:=JSON]... -- <COMMAND>..."
@@ -71,7 +71,7 @@ impl Call {
             result.map_err(|error| Failure::from(error).or_hint(hint))
         });
         show(
-            &result.await?,
+            &result.await?.into_inner(),
             &target,
             &tool,
             self.output.as_deref(),
@@ -115,10 +115,9 @@ fn show(
     match output {
         Some(file) => context.save(file, &only_bytes(&result.content)?),
         None if context.options.json => Ok(()),
-        None if !context.environment.terminal.reads => match &result.content[..] {
-            [block] if is_file(block) => context.bytes(&only_bytes(&result.content)?),
-            _ => context.print(&content::of_call(result)),
-        },
+        None if !context.environment.terminal.reads => {
+            context.bytes(&content::of_call_exact(result))
+        }
         None => context.print(&content::of_call(result)),
     }
 }
@@ -128,12 +127,6 @@ fn hint(target: &Target, tool: &str) -> String {
         "show its arguments with `{}`",
         target.command_line("tools", tool)
     )
-}
-
-/// Says whether a block is more than text, so that a pipe wants its bytes.
-fn is_file(block: &ContentBlock) -> bool {
-    use ContentBlock::{Audio, Image, Resource};
-    matches!(block, Image(_) | Audio(_) | Resource(_))
 }
 
 fn only_bytes(blocks: &[ContentBlock]) -> Result<Vec<u8>> {

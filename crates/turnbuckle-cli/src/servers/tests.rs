@@ -1,5 +1,6 @@
 use std::fs;
 
+use super::expand::ExpandError;
 use super::*;
 use crate::environment::{Platform, Terminal};
 

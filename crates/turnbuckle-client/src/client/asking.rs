@@ -25,6 +25,8 @@ pub(crate) struct Reply {
     pub(crate) result: RawJson,
     pub(crate) kind: ResultType,
     pub(crate) rules: Arc<Rules>,
+    /// How often the server asked for input before.
+    pub(crate) rounds: usize,
 }
 
 /// What goes along with a request beside its parameters.
@@ -154,6 +156,7 @@ impl Reply {
             result,
             kind,
             rules: Arc::clone(rules),
+            rounds: 0,
         })
     }
 

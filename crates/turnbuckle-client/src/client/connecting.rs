@@ -15,6 +15,7 @@ use crate::lifecycle::{self, Agreed, Asking};
 use crate::lines;
 use crate::stdio::{Child, Running};
 use crate::target::Target;
+use crate::tools::KnownTools;
 use crate::transport::Transport;
 
 impl Inner {
@@ -79,6 +80,7 @@ impl Inner {
             transport,
             ids: Ids::default(),
             settings,
+            tools: KnownTools::default(),
             hub,
             name,
             renewing: tokio::sync::Mutex::default(),

@@ -17,6 +17,7 @@ use ::http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use bytes::Bytes;
+use tokio::sync::oneshot;
 use turnbuckle_protocol::method;
 
 use self::{cancel::CancelOnDrop, closing::Closing, posted::Posted, session::Session};
@@ -38,6 +39,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// How long the first call waits for the server's own stream.
+const OPENING: Duration = Duration::from_millis(500);
 
 /// How long saying goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -126,14 +130,19 @@ impl Endpoint {
     }
 
     /// Opens the server's own stream, where the revision has one.
-    pub(crate) fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
+    ///
+    /// Many servers ask on that stream and lose what they ask while nobody reads it, so the first call waits for it. Not
+    /// for long: some servers say nothing at all before they have something to tell.
+    pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
         if !rules.session {
             return self.shared.session.forget();
         }
-        let listening =
-            stream::listen(Arc::clone(&self.shared), Arc::clone(rules), Arc::clone(hub));
+        let (opened, is_open) = oneshot::channel();
+        let (shared, rules) = (&self.shared, Arc::clone(rules));
+        let listening = stream::listen(Arc::clone(shared), rules.clone(), Arc::clone(hub), opened);
         let task = tokio::spawn(listening).abort_handle();
-        self.shared.session.agreed(rules, task);
+        shared.session.agreed(&rules, task);
+        let _ = tokio::time::timeout(OPENING, is_open).await;
     }
 
     /// Ends every call that waits, and the session.

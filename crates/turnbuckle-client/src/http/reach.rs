@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ::http::StatusCode;
+use turnbuckle_protocol::{RpcError, jsonrpc::code};
 
 use super::{
     Endpoint, Http, HttpSse, Ways,
@@ -62,15 +63,23 @@ impl Http {
     }
 }
 
-/// Says whether a server refused in the way that one does who knows no POST at this URL.
+/// Says whether a server refused the handshake in the way that one does who knows no POST at this URL.
 fn may_be_older(error: &ConnectError) -> bool {
     let status = match error {
         ConnectError::Unreachable(TransportError::Refused(refusal)) => Some(refusal.status),
-        ConnectError::Refused { status, .. } => *status,
+        ConnectError::Refused { source, status, .. } if !is_modern(source) => *status,
         _ => None,
     };
     matches!(
         status,
         Some(StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
+    )
+}
+
+/// Says whether nobody but a server of 2026-07-28 would speak of such an error.
+fn is_modern(error: &RpcError) -> bool {
+    matches!(
+        error.code,
+        code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION
     )
 }

@@ -66,6 +66,7 @@ impl Hub {
 
     /// Lets everyone know who listens.
     pub(crate) fn changed(&self, change: Change) {
+        self.cache().forget(&change);
         // Nobody listening is fine.
         let _ = self.signals.send(Signal::Change(change));
     }

@@ -130,6 +130,7 @@ impl Looked {
                 result: RawJson::from(String::from(Box::<str>::from(result))),
                 kind: ResultType::Complete,
                 rules: self.reply.rules,
+                rounds: self.reply.rounds,
             }),
             (TaskStatus::Failed, _, Some(source)) => Err(CallError::refused(CALL, source, None)),
             (status, ..) => Err(invalid(format!(

@@ -24,7 +24,7 @@ async fn a_tool_is_called_in_both_eras() {
         let output = client.call_tool("greet", json!({ "name": "Ada" })).await;
 
         let output = output.expect("the tool answers");
-        assert_eq!(output.content[0].as_text(), Some("Hello, Ada!"));
+        assert_eq!(output.text(), "Hello, Ada!");
         assert_eq!(client.server().info.as_ref().unwrap().name, "greeter");
     }
 }

@@ -1,5 +1,11 @@
 //! Children that are servers; [`child_roles`](crate::child_roles) says how they come to be.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "printing is how a child speaks"
+)]
+
 use std::{
     io::{self, BufRead, Write},
     process,

@@ -284,6 +284,7 @@ impl Reply {
 pub(crate) struct Events {
     out: mpsc::UnboundedSender<Vec<u8>>,
     gone: watch::Receiver<bool>,
+    end: Arc<Notify>,
     cut: Arc<AtomicBool>,
 }
 
@@ -305,6 +306,20 @@ impl Events {
     /// Waits until the client has closed the connection.
     pub(crate) async fn closed(mut self) {
         let _ = self.gone.wait_for(|gone| *gone).await;
+    }
+
+    /// Ends the stream, wherever its script is.
+    pub(crate) fn end(&self) {
+        self.end.notify_one();
+    }
+
+    /// Waits until the client has gone, or somebody says [`end`](Self::end).
+    pub(crate) async fn ended(self) {
+        let end = Arc::clone(&self.end);
+        tokio::select! {
+            () = end.notified() => {}
+            () = self.closed() => {}
+        }
     }
 
     /// Breaks the connection off in the middle of the body.
@@ -408,6 +423,7 @@ async fn stream<S: AsyncRead + AsyncWrite>(
     let mut script = script(Events {
         out,
         gone,
+        end: Arc::default(),
         cut: Arc::clone(&cut),
     });
     let mut running = true;

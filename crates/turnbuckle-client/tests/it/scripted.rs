@@ -61,14 +61,25 @@ impl Script {
         self.say(format!("{}\n", answer(to, result))).await;
     }
 
+    /// Tells something that belongs to a subscription.
+    pub(crate) async fn tell(&mut self, what: &str, subscription: &Value, mut params: Value) {
+        params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": subscription });
+        let method = format!("notifications/{what}");
+        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        self.say(format!("{message}\n")).await;
+    }
+
     pub(crate) async fn refuse(&mut self, to: &Value, error: Value) {
-        let message = json!({ "jsonrpc": "2.0", "id": to["id"], "error": error });
+        let mut message = json!({ "jsonrpc": "2.0", "id": to["id"] });
+        message["error"] = error;
         self.say(format!("{message}\n")).await;
     }
 }
 
 pub(crate) fn answer(to: &Value, result: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": to["id"], "result": result })
+    let mut message = json!({ "jsonrpc": "2.0", "id": to["id"] });
+    message["result"] = result;
+    message
 }
 
 /// What a server of 2026-07-28 says of itself.

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, future::IntoFuture};
 
 use serde_json::{Value, json};
-use turnbuckle_client::Client;
+use turnbuckle_client::{Client, Roots};
 use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::{CompleteParams, CompletionReference, LogLevel};
 
@@ -32,7 +32,10 @@ async fn conversation(revision: &str) -> FakeServer {
         name if name == "slow" => crate::fake_lines::Reply::Silence,
         _ => json!({ "content": [] }).into(),
     });
-    let client = Client::builder("envelopes\n", "1").log_level(LogLevel::Debug);
+    let roots = Roots::new(["file:///home/ada"]).unwrap();
+    let client = Client::builder("envelopes\n", "1")
+        .roots(roots.clone())
+        .log_level(LogLevel::Debug);
     let client = server.connect_as(client).await;
 
     client.tools().all().await.unwrap();
@@ -72,6 +75,8 @@ async fn conversation(revision: &str) -> FakeServer {
     if revision != MODERN {
         client.ping().await.unwrap();
         client.set_log_level(LogLevel::Error).await.unwrap();
+        roots.add("file:///home/grace").unwrap();
+        server.next("notifications/roots/list_changed").await;
     }
     server.expect_silence().await;
     client.close().await;
@@ -225,7 +230,7 @@ async fn every_modern_request_says_its_revision_and_what_the_client_can_do() {
         let meta = &request["params"]["_meta"];
         let of = |key: &str| &meta[format!("io.modelcontextprotocol/{key}")];
         assert_eq!(of("protocolVersion"), MODERN, "{request}");
-        assert!(of("clientCapabilities").is_object(), "{request}");
+        assert!(of("clientCapabilities")["roots"].is_object(), "{request}");
         assert_eq!(of("clientInfo")["name"], "envelopes\n", "{request}");
         assert_eq!(of("clientInfo")["version"], "1", "{request}");
     }

@@ -1,6 +1,6 @@
 //! How a client finds out what a server on lines speaks.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use turnbuckle_client::{Client, ClientBuilder, ConnectError, Era, EraChoice};
 use turnbuckle_ledger::req;
 
@@ -85,7 +85,7 @@ async fn a_late_answer_to_the_first_question_is_ignored() {
     assert_eq!(client.server().era, Era::Legacy);
 }
 
-fn unsupported(supported: Value) -> Reply {
+fn unsupported(supported: &[&str]) -> Reply {
     Reply::Error(json!({
         "code": -32022, "message": "unsupported",
         "data": { "supported": supported, "requested": MODERN },
@@ -99,7 +99,7 @@ async fn a_modern_refusal_leads_to_a_version_that_it_names() {
     let mut refused = false;
     server.on("server/discover", move |_| {
         match std::mem::replace(&mut refused, true) {
-            false => unsupported(json!([MODERN])),
+            false => unsupported(&[MODERN]),
             true => discovered().into(),
         }
     });
@@ -114,8 +114,8 @@ async fn a_modern_refusal_leads_to_a_version_that_it_names() {
 async fn a_modern_refusal_without_a_common_version_is_the_end() {
     req!("versioning.stdio.probe-modern-error");
     for (reply, named) in [
-        (unsupported(json!(["2099-01-01"])), vec!["2099-01-01"]),
-        (unsupported(json!([])), vec![]),
+        (unsupported(&["2099-01-01"]), vec!["2099-01-01"]),
+        (unsupported(&[]), vec![]),
     ] {
         let server = FakeServer::modern();
         let mut reply = Some(reply);
@@ -153,7 +153,7 @@ async fn other_modern_errors_are_told_and_not_worked_around() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_names_only_older_revisions_gets_a_handshake_with_the_newest_of_them() {
     for reply in [
-        unsupported(json!(["2024-11-05", "2025-06-18"])),
+        unsupported(&["2024-11-05", "2025-06-18"]),
         Reply::Result(json!({
             "supportedVersions": ["2024-11-05", "2025-06-18"], "capabilities": {},
             "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
@@ -176,7 +176,7 @@ async fn a_server_that_names_only_older_revisions_gets_a_handshake_with_the_newe
 #[tokio::test(start_paused = true)]
 async fn a_handshake_that_is_refused_by_its_version_says_which_ones_there_are() {
     let server = FakeServer::modern();
-    server.on("initialize", |_| unsupported(json!([MODERN])));
+    server.on("initialize", |_| unsupported(&[MODERN]));
     let legacy = client().era(EraChoice::Legacy);
 
     let error = server.connecting(legacy).await.unwrap().unwrap_err();

@@ -228,6 +228,25 @@ async fn whom_a_server_started_ends_with_the_last_client() {
     view.died().await;
 }
 
+#[test]
+fn a_client_that_is_dropped_away_from_its_runtime_leaves_nobody_behind() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (client, life) = runtime.block_on(async {
+        let witness = Witness::new();
+        let forking = child("forking server", &witness);
+        let client = stdio::spawn(forking).await.unwrap();
+        (client, witness.next().await)
+    });
+
+    // Nobody drives the runtime now.
+    drop(client);
+
+    runtime.block_on(life.ends());
+}
+
 #[tokio::test]
 async fn only_messages_reach_standard_input_and_no_farewell() {
     req!(

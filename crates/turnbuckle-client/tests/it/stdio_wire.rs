@@ -1,8 +1,9 @@
 //! What a client writes to a server's standard input, and what it never does.
 
 use serde_json::json;
-use turnbuckle_client::{Client, Oddity};
+use turnbuckle_client::{Change, Client, Heard, Oddity};
 use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::SubscriptionFilter;
 
 use crate::scripted::{Script, said};
 
@@ -44,6 +45,49 @@ async fn a_modern_server_gets_no_answers() {
     );
     script.answer(&next, said("done")).await;
     assert!(call.await.unwrap().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_subscription_hears_what_bears_its_id() {
+    req!("stdio.subscription.correlate");
+    let (mut script, client) = Script::modern(Client::builder("test", "1")).await;
+    let mut ids = Vec::new();
+    let mut listening = Vec::new();
+    for _ in 0..2 {
+        let filter = SubscriptionFilter::new().tools_list_changed(true);
+        let listen = tokio::spawn(client.listen(filter).into_future());
+        let id = script.next().await["id"].clone();
+        let asked = json!({ "toolsListChanged": true });
+        script
+            .tell(
+                "subscriptions/acknowledged",
+                &id,
+                json!({ "notifications": asked }),
+            )
+            .await;
+        let mut heard = listen.await.unwrap().unwrap();
+        assert!(matches!(heard.next().await, Some(Ok(Heard::Listening(_)))));
+        ids.push(id);
+        listening.push(heard);
+    }
+
+    for (id, times) in [(&ids[0], 1), (&ids[1], 2), (&json!("nobody's"), 1)] {
+        for _ in 0..times {
+            script.tell("tools/list_changed", id, json!({})).await;
+        }
+    }
+    drop(script);
+
+    for (mut heard, times) in listening.into_iter().zip([1, 2]) {
+        for _ in 0..times {
+            let change = heard.next().await;
+            assert!(matches!(change, Some(Ok(Heard::Change(Change::Tools)))));
+        }
+        assert!(
+            matches!(heard.next().await, Some(Err(_))),
+            "then it is over"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ::http::HeaderValue;
 use bytes::Bytes;
+use tokio::sync::oneshot;
 use turnbuckle_protocol::codec::headers::MediaType;
 
 use super::Shared;
@@ -19,13 +20,23 @@ use crate::{
 };
 
 /// Reads the stream for as long as the session lasts, or until the server says that it has none.
-pub(super) async fn listen(shared: Arc<Shared>, rules: Arc<Rules>, hub: Arc<Hub>) {
+///
+/// The sender is dropped once the server has first answered, whatever it answered.
+pub(super) async fn listen(
+    shared: Arc<Shared>,
+    rules: Arc<Rules>,
+    hub: Arc<Hub>,
+    opened: oneshot::Sender<()>,
+) {
+    let mut opened = Some(opened);
     let session = shared.session.id();
     let mut after: Option<HeaderValue> = None;
     let mut pause = Pause::default();
     let mut failures = 0;
     loop {
-        match shared.get(&rules, session.as_ref(), after.as_ref()).await {
+        let response = shared.get(&rules, session.as_ref(), after.as_ref()).await;
+        drop(opened.take());
+        match response {
             Ok(response) if response.is(MediaType::EventStream) => {
                 failures = 0;
                 let mut events = response.events();

@@ -206,9 +206,8 @@ pub(super) fn clean(bytes: &[u8]) -> String {
         }
         shown.push_str(&word);
     }
-    match shown.char_indices().nth(SHOWN) {
-        Some((end, _)) => shown.truncate(end),
-        None => {}
+    if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
+        shown.truncate(end);
     }
     shown
 }

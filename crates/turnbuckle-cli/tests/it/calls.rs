@@ -1,0 +1,373 @@
+//! Calling, reading, prompting, completing.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::stage::Stage;
+
+#[test]
+fn a_tool_is_called_with_arguments_of_its_types() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=2"]), @r#"
+    {
+      "summary": "Sun over Oslo for 2 days",
+      "high": 21.5
+    }
+    "#);
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "--args", r#"{"city": "Bergen", "days": 5}"#, "days:=1", "--json"]), @r#"
+    {
+      "content": [
+        {
+          "type": "text",
+          "text": "{\"summary\":\"Sun over Bergen for 1 days\",\"high\":21.5}"
+        }
+      ],
+      "structuredContent": {
+        "summary": "Sun over Bergen for 1 days",
+        "high": 21.5
+      },
+      "_meta": {
+        "io.modelcontextprotocol/serverInfo": {
+          "name": "weather",
+          "title": "Weather station",
+          "version": "1.0.0"
+        }
+      }
+    }
+    "#);
+}
+
+#[test]
+fn arguments_come_from_stdin_and_files() {
+    let stage = Stage::new();
+    stage.write("args.json", r#"{"city": "Oslo"}"#);
+    let mut command = stage.command(&["call", "SOCKET", "forecast", "--args", "-"]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+
+    let mut child = command.spawn().unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(br#"{"city": "Bergen"}"#)
+        .unwrap();
+    let from_stdin = stage.seen(&child.wait_with_output().unwrap());
+    let from_file = stage.run(&["call", "SOCKET", "forecast", "--args", "@args.json"]);
+
+    assert!(
+        from_stdin.contains("Sun over Bergen for 3 days"),
+        "{from_stdin}"
+    );
+    assert!(
+        from_file.contains("Sun over Oslo for 3 days"),
+        "{from_file}"
+    );
+}
+
+#[test]
+fn the_answer_no_is_exit_code_1() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9"]), @r"
+    --- stderr
+    error: `forecast` failed: `days` must be between 1 and 7
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 1
+    ");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9", "--json"]), @r#"
+    {
+      "content": [
+        {
+          "type": "text",
+          "text": "`days` must be between 1 and 7"
+        }
+      ],
+      "isError": true,
+      "_meta": {
+        "io.modelcontextprotocol/serverInfo": {
+          "name": "weather",
+          "title": "Weather station",
+          "version": "1.0.0"
+        }
+      }
+    }
+    --- stderr
+    error: `forecast` failed: `days` must be between 1 and 7
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 1
+    "#);
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "a=1"]), @r"
+    --- stderr
+    error: there is no tool `rain`
+
+    hint: list those that there are with `turnbuckle tools SOCKET`
+    --- exit 1
+    ");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "--json"]), @r#"
+    {
+      "error": {
+        "code": -32602,
+        "message": "there is no tool `rain`"
+      }
+    }
+    --- stderr
+    error: `tools/call` was refused: there is no tool `rain` (-32602)
+
+    hint: list the tools with `turnbuckle tools SOCKET`
+    --- exit 1
+    "#);
+}
+
+#[test]
+fn arguments_that_cannot_be_sent_are_exit_code_2() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=soon"]), @r"
+    --- stderr
+    error: `days` has to be integer 1..7, and not `soon`
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 2
+    ");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "town=Oslo"]), @r"
+    --- stderr
+    error: there is no argument `town`; there is `city`, `days`
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 2
+    ");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET"]), @r"
+    --- stderr
+    error: TOOL is missing
+
+    hint: see `turnbuckle call --help`
+    --- exit 2
+    ");
+}
+
+#[test]
+fn log_messages_go_to_stderr_and_the_bar_only_to_terminals() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "measure"]), @r"
+    21.5 degrees
+    --- stderr
+    info: warming up
+    ");
+}
+
+#[test]
+fn a_single_picture_goes_to_a_pipe_or_file_as_its_bytes() {
+    let stage = Stage::new();
+
+    let piped = stage
+        .command(&["call", "SOCKET", "picture"])
+        .output()
+        .unwrap();
+    let saved = stage.run(&["call", "SOCKET", "picture", "--output", "sky.png"]);
+    let nothing = stage.run(&[
+        "call",
+        "SOCKET",
+        "forecast",
+        "city=Oslo",
+        "--output",
+        "no/such/folder",
+    ]);
+
+    assert_eq!(piped.stdout, [1, 2, 3]);
+    assert_eq!(saved, "");
+    assert_eq!(
+        std::fs::read(stage.path().join("sky.png")).unwrap(),
+        [1, 2, 3]
+    );
+    insta::assert_snapshot!(nothing, @r"
+    --- stderr
+    error: ~/no/such/folder cannot be written: No such file or directory (os error 2)
+    --- exit 2
+    ");
+}
+
+#[test]
+fn a_pipe_gets_what_the_peer_said_and_json_is_harmless() {
+    let stage = Stage::new();
+
+    let exact = stage
+        .command(&["call", "SOCKET", "shout"])
+        .output()
+        .unwrap();
+
+    assert_eq!(
+        exact.stdout,
+        "\u{1b}[31mred\u{1b}[0m \u{202e}drawkcab\u{7}\n".as_bytes()
+    );
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "shout", "--json"]), @r#"
+    {
+      "content": [
+        {
+          "type": "text",
+          "text": "\u001b[31mred\u001b[0m \u202edrawkcab\u0007"
+        }
+      ],
+      "_meta": {
+        "io.modelcontextprotocol/serverInfo": {
+          "name": "weather",
+          "title": "Weather station",
+          "version": "1.0.0"
+        }
+      }
+    }
+    "#);
+}
+
+#[test]
+fn a_question_without_a_terminal_is_cancelled_and_says_so() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rename"]), @r"
+    --- stderr
+    warning: `SOCKET` asks “How shall it be called?”, and there is no terminal to ask at; the question is cancelled
+    error: `rename` failed: nobody answered
+
+    hint: show its arguments with `turnbuckle tools SOCKET rename`
+    --- exit 1
+    ");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rename", "--era", "legacy"]), @r"
+    --- stderr
+    warning: `SOCKET` asks “How shall it be called?”, and there is no terminal to ask at; the question is cancelled
+    error: `rename` failed: nobody answered
+
+    hint: show its arguments with `turnbuckle tools SOCKET rename`
+    --- exit 1
+    ");
+}
+
+#[test]
+fn a_resource_is_read_as_its_bytes() {
+    let stage = Stage::new();
+
+    let sky = stage
+        .command(&["read", "SOCKET", "weather://sky"])
+        .output()
+        .unwrap();
+
+    assert_eq!(sky.stdout, [1, 2, 3, 255]);
+    assert_eq!(
+        stage.run(&["read", "SOCKET", "weather://city/Oslo"]),
+        "Oslo: sunny\n"
+    );
+    insta::assert_snapshot!(stage.run(&["read", "SOCKET", "weather://about", "--json"]), @r#"
+    {
+      "contents": [
+        {
+          "uri": "weather://about",
+          "mimeType": "text/plain",
+          "text": "A station in Oslo.\n"
+        }
+      ],
+      "ttlMs": 0,
+      "cacheScope": "private",
+      "_meta": {
+        "io.modelcontextprotocol/serverInfo": {
+          "name": "weather",
+          "title": "Weather station",
+          "version": "1.0.0"
+        }
+      }
+    }
+    "#);
+    insta::assert_snapshot!(stage.run(&["read", "SOCKET", "weather://city/Atlantis"]), @r"
+    --- stderr
+    error: `resources/read` was refused: resource not found (-32602)
+
+    hint: list those that there are with `turnbuckle resources SOCKET`
+    --- exit 1
+    ");
+}
+
+#[test]
+fn a_prompt_is_filled_in() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["prompt", "SOCKET", "pack", "city=Oslo"]), @r"
+    user:
+    What should I pack for Oslo?
+    ");
+    insta::assert_snapshot!(stage.run(&["prompt", "SOCKET", "pack"]), @r"
+    --- stderr
+    error: `prompts/get` was refused: invalid arguments: `arguments`: missing field `city` (-32602)
+
+    hint: show its arguments with `turnbuckle prompts SOCKET`
+    --- exit 1
+    ");
+    insta::assert_snapshot!(stage.run(&["prompt", "SOCKET", "pack", "Oslo"]), @r"
+    --- stderr
+    error: `Oslo` is not `key=value`
+
+    hint: show its arguments with `turnbuckle prompts SOCKET`
+    --- exit 2
+    ");
+}
+
+#[test]
+fn an_argument_is_completed() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["complete", "SOCKET", "--resource", "weather://city/{city}", "city", "O"]), @r"
+    Oslo
+    Odense
+    ");
+    insta::assert_snapshot!(stage.run(&["complete", "SOCKET", "--resource", "weather://city/{city}", "city", "B", "--json"]), @r#"
+    {
+      "completion": {
+        "values": [
+          "Bergen"
+        ]
+      }
+    }
+    "#);
+    insta::assert_snapshot!(stage.run(&["complete", "SOCKET", "city"]), @r"
+    --- stderr
+    error: the following required arguments were not provided:
+      <--prompt <NAME>|--resource <TEMPLATE>>
+
+    Usage: turnbuckle complete [OPTIONS] <--prompt NAME|--resource TEMPLATE> <TARGET> <ARGUMENT> [VALUE]
+           turnbuckle complete [OPTIONS] <--prompt NAME|--resource TEMPLATE> <ARGUMENT> [VALUE] -- <COMMAND>...
+
+    For more information, try '--help'.
+    --- exit 2
+    ");
+}
+
+#[test]
+fn a_server_that_answers_is_timed() {
+    let stage = Stage::new();
+
+    for era in ["modern", "legacy"] {
+        let seen = stage.run(&["ping", "SOCKET", "--era", era]);
+        assert!(
+            seen.starts_with("answered in ") && seen.ends_with(" ms\n"),
+            "{seen}"
+        );
+    }
+}
+
+#[test]
+fn the_traffic_is_shown_message_by_message() {
+    let stage = Stage::new();
+
+    let seen = stage.run(&["call", "SOCKET", "measure", "--verbose", "--era", "legacy"]);
+
+    let begins = |sign: &str| seen.lines().filter(|line| line.starts_with(sign)).count();
+    assert!(
+        seen.contains("> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\""),
+        "{seen}"
+    );
+    assert!(begins("> ") >= 4 && begins("< ") >= 4, "{seen}");
+    assert!(seen.contains("info: warming up"), "{seen}");
+}

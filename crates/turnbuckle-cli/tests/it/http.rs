@@ -1,0 +1,79 @@
+//! Servers on HTTP.
+
+use tokio::net::TcpListener;
+use turnbuckle_server::http;
+
+use crate::stage::Stage;
+use crate::weather;
+
+/// Serves on a free port, and returns the address.
+fn serve(stage: &Stage) -> String {
+    let listener = stage
+        .runtime
+        .block_on(TcpListener::bind("127.0.0.1:0"))
+        .unwrap();
+    let address = listener.local_addr().unwrap();
+    stage
+        .runtime
+        .spawn(http::serve(listener, weather::server()));
+    format!("http://{address}/mcp")
+}
+
+#[test]
+fn a_url_is_a_target_in_either_era() {
+    let stage = Stage::new();
+    let url = serve(&stage);
+
+    for era in ["modern", "legacy"] {
+        let seen = stage.run(&["call", &url, "forecast", "city=Oslo", "--era", era]);
+
+        assert!(seen.contains("Sun over Oslo"), "{seen}");
+    }
+}
+
+#[test]
+fn a_url_of_a_configuration_is_a_target() {
+    let stage = Stage::new();
+    let url = serve(&stage);
+    stage.write(
+        ".mcp.json",
+        &format!(r#"{{"mcpServers": {{"weather": {{"type": "http", "url": "{url}"}}}}}}"#),
+    );
+
+    let seen = stage.run(&["call", "weather", "forecast", "city=Oslo"]);
+
+    assert!(seen.contains("Sun over Oslo"), "{seen}");
+}
+
+#[test]
+fn headers_are_sent_and_never_shown() {
+    let stage = Stage::new();
+    let url = serve(&stage);
+
+    let seen = stage.run(&[
+        "ping",
+        &url,
+        "--verbose",
+        "--header",
+        "Authorization: Bearer hunter2",
+    ]);
+
+    assert!(seen.contains(", Authorization: ***\n"), "{seen}");
+    assert!(!seen.contains("hunter2"), "{seen}");
+}
+
+#[test]
+fn a_url_that_is_no_endpoint_has_a_hint() {
+    let stage = Stage::new();
+    let url = serve(&stage).replace("/mcp", "/nothing");
+
+    let seen = stage.run(&["info", &url]).replace(&url, "URL");
+
+    insta::assert_snapshot!(seen, @r"
+    --- stderr
+    error: the server cannot be reached: HTTP status 404 Not Found
+
+    hint: see whether the URL is the one of the MCP endpoint
+    --- exit 2
+    ");
+}

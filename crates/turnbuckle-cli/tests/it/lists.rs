@@ -1,0 +1,216 @@
+//! What a server has, as people see it and as programs do.
+
+use crate::stage::Stage;
+
+#[test]
+fn tools_are_signatures() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["tools", "SOCKET"]), @r"
+    forecast(city: string, days?: integer 1..7 = 3) -> {summary: string, high: number}  [read-only]
+        Forecast for one city
+    measure()
+        Measures, which takes a while
+    picture()
+        Shows the sky
+    shout()
+        Says what no terminal should obey
+    sleep()
+        Answers much later
+    rename()
+        Asks for a new name
+    ");
+    insta::assert_snapshot!(stage.run(&["tools", "SOCKET", "forecast"]), @r#"
+    forecast(city: string, days?: integer 1..7 = 3) -> {summary: string, high: number}  [read-only]
+
+    Forecast for one city
+
+    argument  type              description
+    city      string            City name, for example "Oslo".
+    days?     integer 1..7 = 3  Days ahead.
+    "#);
+    insta::assert_snapshot!(stage.run(&["tools", "SOCKET", "forecast", "--json"]), @r#"
+    {
+      "name": "forecast",
+      "description": "Forecast for one city",
+      "inputSchema": {
+        "type": "object",
+        "properties": {
+          "city": {
+            "type": "string",
+            "description": "City name, for example \"Oslo\"."
+          },
+          "days": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 7,
+            "default": 3,
+            "description": "Days ahead."
+          }
+        },
+        "required": [
+          "city"
+        ],
+        "additionalProperties": false
+      },
+      "outputSchema": {
+        "type": "object",
+        "properties": {
+          "summary": {
+            "type": "string"
+          },
+          "high": {
+            "type": "number"
+          }
+        },
+        "required": [
+          "summary",
+          "high"
+        ]
+      },
+      "annotations": {
+        "readOnlyHint": true
+      }
+    }
+    "#);
+    insta::assert_snapshot!(stage.run(&["tools", "SOCKET", "rain"]), @r"
+    --- stderr
+    error: there is no tool `rain`
+
+    hint: list those that there are with `turnbuckle tools SOCKET`
+    --- exit 1
+    ");
+}
+
+#[test]
+fn every_tool_is_in_the_document() {
+    let stage = Stage::new();
+
+    let output = stage
+        .command(&["tools", "SOCKET", "--json"])
+        .output()
+        .unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+
+    let names: Vec<_> = document["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| &tool["name"])
+        .collect();
+    assert_eq!(
+        names,
+        ["forecast", "measure", "picture", "shout", "sleep", "rename"]
+    );
+}
+
+#[test]
+fn resources_and_templates_are_tables() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["resources", "SOCKET"]), @r"
+    resource         type        size  description
+    weather://about  text/plain        What this is
+    weather://sky    image/png   4 B   sky
+
+    template               type        description
+    weather://city/{city}  text/plain  The weather of a city
+    ");
+}
+
+#[test]
+fn prompts_are_signatures() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["prompts", "SOCKET"]), @r"
+    pack(city)
+        Helps to pack
+        city: Where to go.
+    ");
+    insta::assert_snapshot!(stage.run(&["prompts", "SOCKET", "--json"]), @r#"
+    {
+      "prompts": [
+        {
+          "name": "pack",
+          "description": "Helps to pack",
+          "arguments": [
+            {
+              "name": "city",
+              "description": "Where to go.",
+              "required": true
+            }
+          ]
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn a_server_tells_of_itself_in_either_era() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["info", "SOCKET"]), @r"
+    weather 1.0.0
+    Weather station
+
+    revision    2026-07-28 (every request on its own)
+    offers      tools, resources, subscriptions, prompts, completions, logging
+
+    Forecasts for European cities.
+    ");
+    insta::assert_snapshot!(stage.run(&["info", "SOCKET", "--era", "legacy"]), @r"
+    weather 1.0.0
+    Weather station
+
+    revision    2025-11-25 (with a handshake)
+    offers      tools, resources, subscriptions, prompts, completions, logging
+
+    Forecasts for European cities.
+    ");
+    insta::assert_snapshot!(stage.run(&["info", "SOCKET", "--json"]), @r#"
+    {
+      "serverInfo": {
+        "name": "weather",
+        "title": "Weather station",
+        "version": "1.0.0"
+      },
+      "protocolVersion": "2026-07-28",
+      "supportedVersions": [
+        "2024-10-07",
+        "2024-11-05",
+        "2025-03-26",
+        "2025-06-18",
+        "2025-11-25",
+        "2026-07-28"
+      ],
+      "capabilities": {
+        "logging": {},
+        "completions": {},
+        "prompts": {
+          "listChanged": true
+        },
+        "resources": {
+          "subscribe": true,
+          "listChanged": true
+        },
+        "tools": {
+          "listChanged": true
+        }
+      },
+      "instructions": "Forecasts for European cities."
+    }
+    "#);
+}
+
+#[test]
+fn colours_are_there_only_when_they_are_wanted() {
+    let stage = Stage::new();
+    let coloured = |words: &[&str]| stage.run(words).contains('\u{1b}');
+
+    assert!(!coloured(&["prompts", "SOCKET"]));
+    assert!(coloured(&["prompts", "SOCKET", "--color", "always"]));
+    assert!(!coloured(&[
+        "prompts", "SOCKET", "--color", "always", "--json"
+    ]));
+}

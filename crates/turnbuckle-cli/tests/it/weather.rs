@@ -1,0 +1,143 @@
+//! The server that is asked: a small weather station.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use turnbuckle_protocol::types::{LogLevel, PromptMessage};
+use turnbuckle_server::{
+    Completing, Context, Messages, Output, Prompt, RequestError, Resource, ResourceTemplate,
+    Server, Tool, ToolError,
+};
+
+/// A station with a tool for each thing that can be seen.
+pub(crate) fn server() -> Server {
+    let server = Server::new("weather", "1.0.0")
+        .title("Weather station")
+        .instructions("Forecasts for European cities.");
+    with_prompts(with_resources(with_tools(server)))
+}
+
+fn with_tools(server: Server) -> Server {
+    let arguments = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "City name, for example \"Oslo\"."},
+            "days": {"type": "integer", "minimum": 1, "maximum": 7, "default": 3, "description": "Days ahead."},
+        },
+        "required": ["city"],
+        "additionalProperties": false,
+    });
+    let summary = json!({
+        "type": "object",
+        "properties": {"summary": {"type": "string"}, "high": {"type": "number"}},
+        "required": ["summary", "high"],
+    });
+    let forecast = Tool::raw("forecast", arguments, |args: Value, _: Context| {
+        forecast(args)
+    })
+    .description("Forecast for one city")
+    .output_schema(summary)
+    .read_only();
+    server
+        .tool(forecast)
+        .tool(Tool::new("measure", measure).description("Measures, which takes a while"))
+        .tool(Tool::new("picture", picture).description("Shows the sky"))
+        .tool(Tool::new("shout", shout).description("Says what no terminal should obey"))
+        .tool(Tool::new("sleep", sleep).description("Answers much later"))
+        .tool(Tool::new("rename", rename).description("Asks for a new name"))
+}
+
+async fn forecast(args: Value) -> Result<Value, ToolError> {
+    let days = args["days"].as_i64().unwrap_or(3);
+    if !(1..=7).contains(&days) {
+        return Err(ToolError::new("`days` must be between 1 and 7"));
+    }
+    let city = args["city"].as_str().unwrap_or_default();
+    Ok(json!({"summary": format!("Sun over {city} for {days} days"), "high": 21.5}))
+}
+
+async fn measure(cx: Context) -> Result<String, ToolError> {
+    cx.log(LogLevel::Info, "warming up").await;
+    cx.progress_message(1, Some(2.0), "half way").await;
+    Ok("21.5 degrees".to_owned())
+}
+
+async fn picture() -> Result<Output, ToolError> {
+    Ok(Output::default().image("AQID", "image/png"))
+}
+
+async fn shout() -> Result<String, ToolError> {
+    Ok("\u{1b}[31mred\u{1b}[0m \u{202e}drawkcab\u{7}".to_owned())
+}
+
+async fn sleep() -> Result<String, ToolError> {
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    Ok("good morning".to_owned())
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Name {
+    /// How the station is called from now on.
+    name: String,
+}
+
+async fn rename(cx: Context) -> Result<String, ToolError> {
+    use turnbuckle_server::{Elicited, Form};
+    match cx
+        .elicit("name", Name::ask("How shall it be called?"))
+        .await?
+    {
+        Elicited::Accepted(Name { name }) => Ok(format!("It is {name} now.")),
+        Elicited::Declined => Ok("It keeps its name.".to_owned()),
+        Elicited::Cancelled => Err(ToolError::new("nobody answered")),
+    }
+}
+
+fn with_resources(server: Server) -> Server {
+    #[derive(Deserialize)]
+    struct City {
+        city: String,
+    }
+    let read = |City { city }: City, _: Context| async move {
+        match city.as_str() {
+            "Atlantis" => Err(RequestError::not_found()),
+            _ => Ok(format!("{city}: sunny\n")),
+        }
+    };
+    let complete = |typed: Completing, _: Context| async move {
+        let cities = ["Oslo", "Odense", "Bergen"].into_iter();
+        let fitting = cities.filter(|city| city.starts_with(&*typed.value));
+        Ok::<_, RequestError>(fitting.map(str::to_owned).collect::<Vec<_>>())
+    };
+    server
+        .resource(
+            Resource::text("weather://about", "about", "A station in Oslo.\n")
+                .description("What this is"),
+        )
+        .resource(Resource::bytes(
+            "weather://sky",
+            "sky",
+            "image/png",
+            vec![1, 2, 3, 255],
+        ))
+        .template(
+            ResourceTemplate::new("weather://city/{city}", "city", read)
+                .description("The weather of a city")
+                .mime_type("text/plain")
+                .complete("city", complete),
+        )
+}
+
+fn with_prompts(server: Server) -> Server {
+    #[derive(Deserialize, schemars::JsonSchema)]
+    struct Trip {
+        /// Where to go.
+        city: String,
+    }
+    let trip = |Trip { city }: Trip, _: Context| async move {
+        let message = PromptMessage::user(format!("What should I pack for {city}?"));
+        Ok::<_, RequestError>(Messages::from(vec![message]))
+    };
+    server.prompt(Prompt::new("pack", trip).description("Helps to pack"))
+}

@@ -1,0 +1,143 @@
+//! Calls of tools: the headers that go along, and what has to hold of the output.
+
+use std::collections::HashSet;
+
+use http::HeaderMap;
+use turnbuckle_protocol::jsonrpc::code;
+use turnbuckle_protocol::method::{self, Method};
+use turnbuckle_protocol::types::{CallToolParams, CallToolResult, Tool};
+
+use super::known::{KnownTools, Uses};
+use super::{ToolOutput, mirrored};
+use crate::call::Options;
+use crate::client::{Beside, Client};
+use crate::error::CallError;
+use crate::oddity::Oddity;
+
+const CALL: &Method = &method::TOOLS_CALL;
+
+impl Client {
+    /// Calls a tool with all that is known about it.
+    pub(crate) async fn call_as_known(
+        &self,
+        params: CallToolParams,
+        options: &Options,
+    ) -> Result<ToolOutput, CallError> {
+        let name = params.name.clone();
+        let result = match self.uses().mirrors {
+            true => self.call_with_headers(params, options).await?,
+            false => self.call_plainly(params, HeaderMap::new(), options).await?,
+        };
+        let tools = &self.inner.tools;
+        let broken = tools.broken_promise(&name, &result);
+        let output = ToolOutput::from(result);
+        match broken {
+            None => Ok(output),
+            Some(reason) => Err(CallError::InvalidOutput {
+                tool: name,
+                reason,
+                output: Box::new(output),
+            }),
+        }
+    }
+
+    /// Remembers the tools of a page that was just listed, and leaves out those that cannot be used.
+    pub(crate) fn learn_tools(&self, tools: &mut Vec<Tool>) {
+        for unusable in self.inner.tools.learn(tools, self.uses()) {
+            self.inner.hub.odd(Oddity::BadMark {
+                tool: unusable.tool,
+                error: unusable.error,
+            });
+        }
+    }
+
+    /// The same for a page that was kept, and learned when it came.
+    pub(crate) fn sort_out_tools(&self, tools: &mut Vec<Tool>) {
+        KnownTools::sort_out(tools, self.uses());
+    }
+
+    fn uses(&self) -> Uses {
+        let rules = self.inner.rules();
+        Uses {
+            mirrors: rules.mirrored && self.inner.transport.is_http(),
+            promises: rules.promises,
+        }
+    }
+
+    /// Repeats marked arguments in headers. If the server wants others, its tools have changed: they are listed again,
+    /// and the call is made once more.
+    async fn call_with_headers(
+        &self,
+        params: CallToolParams,
+        options: &Options,
+    ) -> Result<CallToolResult, CallError> {
+        let headers = self.param_headers(&params)?;
+        let again = params.clone();
+        match self.call_plainly(params, headers.clone(), options).await {
+            Err(error) if is_mismatch(&error) => {
+                self.look_up(&again.name).await;
+                let changed = self.param_headers(&again)?;
+                if changed == headers {
+                    return Err(error);
+                }
+                self.call_plainly(again, changed, options).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn call_plainly(
+        &self,
+        params: CallToolParams,
+        headers: HeaderMap,
+        options: &Options,
+    ) -> Result<CallToolResult, CallError> {
+        let name = params.name.clone();
+        let beside = Beside {
+            name: Some(&name),
+            headers,
+        };
+        self.ask_until_complete(CALL, params, beside, options).await
+    }
+
+    fn param_headers(&self, params: &CallToolParams) -> Result<HeaderMap, CallError> {
+        let Some(tool) = self.inner.tools.get(&params.name) else {
+            return Ok(HeaderMap::new());
+        };
+        mirrored::headers(&tool.marks, params.arguments.as_ref()).map_err(|stuck| {
+            CallError::UnsendableArgument {
+                tool: params.name.clone(),
+                argument: stuck.argument,
+                source: stuck.source,
+            }
+        })
+    }
+
+    /// Lists tools until this one is found; what cannot be listed stays as it was known.
+    async fn look_up(&self, name: &str) {
+        let mut seen = HashSet::new();
+        let mut cursor = None;
+        while seen.len() < self.inner.settings.limits.pages {
+            let page = match self.list_tools(cursor).fresh().await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::debug!(%error, tool = name, "not found again");
+                    return;
+                }
+            };
+            if page.tools.iter().any(|tool| tool.name == name) {
+                return;
+            }
+            cursor = page.next_cursor.filter(|next| seen.insert(next.clone()));
+            if cursor.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+fn is_mismatch(error: &CallError) -> bool {
+    error
+        .rpc()
+        .is_some_and(|error| error.code == code::HEADER_MISMATCH)
+}

@@ -1,0 +1,158 @@
+//! What is remembered of the tools that a server listed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+use turnbuckle_protocol::codec::headers::{BadMark, Mark, marks};
+use turnbuckle_protocol::types::{CallToolResult, Tool};
+
+use super::checked::{Promise, Validators};
+
+/// So many tools are remembered, those that were listed last.
+const TOOLS: usize = 10_000;
+/// What is remembered of them takes no more than this, in bytes.
+const BYTES: usize = 32 << 20;
+
+/// The tools of a server, as far as they have something to remember: marked arguments, or a promise about their output.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTools {
+    known: RwLock<Known>,
+    validators: Validators,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_name: HashMap<String, Arc<KnownTool>>,
+    /// Oldest first.
+    order: VecDeque<String>,
+    bytes: usize,
+}
+
+/// What is remembered of one tool.
+#[derive(Debug)]
+pub(super) struct KnownTool {
+    pub(super) marks: Vec<Mark>,
+    pub(super) promise: Option<Promise>,
+}
+
+/// What a list of tools is good for, which depends on revision and transport.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uses {
+    /// Marked arguments are repeated in headers.
+    pub(crate) mirrors: bool,
+    /// Output schemas are promises.
+    pub(crate) promises: bool,
+}
+
+/// A tool that cannot be used, and why.
+#[derive(Debug)]
+pub(crate) struct Unusable {
+    pub(crate) tool: String,
+    pub(crate) error: BadMark,
+}
+
+impl KnownTools {
+    /// Remembers the tools of a page, and leaves out those that cannot be used.
+    pub(crate) fn learn(&self, tools: &mut Vec<Tool>, uses: Uses) -> Vec<Unusable> {
+        let mut unusable = Vec::new();
+        tools.retain(|tool| match KnownTool::of(tool, uses) {
+            Ok(known) => {
+                self.remember(&tool.name, known);
+                true
+            }
+            Err(error) => {
+                self.remember(&tool.name, None);
+                let tool = tool.name.clone();
+                unusable.push(Unusable { tool, error });
+                false
+            }
+        });
+        unusable
+    }
+
+    /// Leaves out what cannot be used, of a page that was learned before.
+    pub(crate) fn sort_out(tools: &mut Vec<Tool>, uses: Uses) {
+        tools.retain(|tool| !uses.mirrors || marks_of(tool).is_ok());
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Arc<KnownTool>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.by_name.get(name).cloned()
+    }
+
+    /// Says what is wrong with the output of a tool that made a promise about it.
+    pub(super) fn broken_promise(&self, name: &str, result: &CallToolResult) -> Option<String> {
+        let tool = self.get(name)?;
+        tool.promise.as_ref()?;
+        // What a tool says about its failure is bound to no schema.
+        if result.failed() {
+            return None;
+        }
+        self.validators.broken_promise(&tool, result)
+    }
+
+    fn remember(&self, name: &str, tool: Option<KnownTool>) {
+        // Most tools of most servers: nothing is known, and there is nothing to know.
+        if tool.is_none() && self.get(name).is_none() {
+            return;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.forget(name);
+        if let Some(tool) = tool {
+            known.insert(name.to_owned(), tool);
+        }
+    }
+}
+
+impl Known {
+    fn insert(&mut self, name: String, tool: KnownTool) {
+        self.bytes += tool.size();
+        self.order.push_back(name.clone());
+        self.by_name.insert(name, Arc::new(tool));
+        while self.by_name.len() > TOOLS || self.bytes > BYTES {
+            let Some(oldest) = self.order.front().cloned() else {
+                return;
+            };
+            self.forget(&oldest);
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        if let Some(tool) = self.by_name.remove(name) {
+            self.bytes -= tool.size();
+            // A list comes in the same order every time, so it is found early.
+            if let Some(at) = self.order.iter().position(|it| it == name) {
+                self.order.remove(at);
+            }
+        }
+    }
+}
+
+impl KnownTool {
+    /// Takes what is worth remembering of a tool, if anything is.
+    fn of(tool: &Tool, uses: Uses) -> Result<Option<Self>, BadMark> {
+        let marks = match uses.mirrors {
+            true => marks_of(tool)?,
+            false => Vec::new(),
+        };
+        let schema = tool.output_schema.as_ref().filter(|_| uses.promises);
+        let promise = schema.and_then(Promise::new);
+        let something = !marks.is_empty() || promise.is_some();
+        Ok(something.then_some(Self { marks, promise }))
+    }
+
+    fn size(&self) -> usize {
+        let path = |mark: &Mark| mark.path.iter().map(String::len).sum::<usize>();
+        let marks = self.marks.iter().map(|mark| mark.header.len() + path(mark));
+        let promise = self.promise.as_ref().map_or(0, Promise::size);
+        marks.sum::<usize>() + promise
+    }
+}
+
+fn marks_of(tool: &Tool) -> Result<Vec<Mark>, BadMark> {
+    marks(&Value::Object(tool.input_schema.clone()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+use serde_json::json;
+use turnbuckle_ledger::req;
+
+use super::*;
+
+const MODERN_HTTP: Uses = Uses {
+    mirrors: true,
+    promises: true,
+};
+const ELSEWHERE: Uses = Uses {
+    mirrors: false,
+    promises: true,
+};
+
+fn tool(name: &str, schema: Value) -> Tool {
+    let tool = json!({ "name": name, "inputSchema": schema });
+    serde_json::from_value(tool).unwrap()
+}
+
+fn marked(name: &str, header: Value) -> Tool {
+    let city = json!({ "type": "string", "x-mcp-header": header });
+    tool(
+        name,
+        json!({ "type": "object", "properties": { "city": city } }),
+    )
+}
+
+fn headers_of(known: &KnownTools, name: &str) -> Vec<String> {
+    let tool = known.get(name);
+    tool.map_or_else(Vec::new, |tool| {
+        tool.marks.iter().map(|mark| mark.header.clone()).collect()
+    })
+}
+
+#[test]
+fn a_tool_with_a_bad_mark_is_left_out_alone() {
+    req!("http.param.reject-tool", "http.param.reject-exclude");
+    let known = KnownTools::default();
+    let plain = tool("plain", json!({ "type": "object" }));
+    let mut page = vec![
+        marked("first", json!("City")),
+        marked("bad", json!("not a token")),
+        marked("worse", json!(7)),
+        plain,
+    ];
+
+    let unusable = known.learn(&mut page, MODERN_HTTP);
+
+    let left: Vec<_> = page.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(left, ["first", "plain"]);
+    let names: Vec<_> = unusable.iter().map(|it| it.tool.as_str()).collect();
+    assert_eq!(names, ["bad", "worse"]);
+    assert!(unusable[0].error.to_string().contains("/properties/city"));
+    assert_eq!(headers_of(&known, "first"), ["City"]);
+    assert!(known.get("bad").is_none());
+    assert!(known.get("plain").is_none(), "nothing to remember");
+}
+
+#[test]
+fn where_nothing_is_mirrored_every_tool_stays() {
+    req!("http.param.other-transport");
+    let known = KnownTools::default();
+    let mut page = vec![marked("good", json!("City")), marked("bad", json!(""))];
+
+    assert!(known.learn(&mut page, ELSEWHERE).is_empty());
+
+    assert_eq!(page.len(), 2);
+    assert!(headers_of(&known, "good").is_empty());
+}
+
+#[test]
+fn the_latest_definition_counts() {
+    req!("http.param.latest-schema");
+    let known = KnownTools::default();
+
+    known.learn(&mut vec![marked("a", json!("One"))], MODERN_HTTP);
+    assert_eq!(headers_of(&known, "a"), ["One"]);
+    known.learn(&mut vec![marked("a", json!("Two"))], MODERN_HTTP);
+    assert_eq!(headers_of(&known, "a"), ["Two"]);
+    // Neither a definition without marks nor a bad one leaves the old marks behind.
+    known.learn(&mut vec![tool("a", json!({}))], MODERN_HTTP);
+    assert!(headers_of(&known, "a").is_empty());
+    known.learn(&mut vec![marked("a", json!("Two"))], MODERN_HTTP);
+    known.learn(&mut vec![marked("a", json!(""))], MODERN_HTTP);
+    assert!(headers_of(&known, "a").is_empty());
+}
+
+#[test]
+fn names_differ_by_case() {
+    req!("tools.name.case-sensitive");
+    let known = KnownTools::default();
+    let mut page = vec![marked("a", json!("Small")), marked("A", json!("Large"))];
+
+    known.learn(&mut page, MODERN_HTTP);
+
+    assert_eq!(headers_of(&known, "a"), ["Small"]);
+    assert_eq!(headers_of(&known, "A"), ["Large"]);
+}
+
+#[test]
+fn what_is_remembered_has_bounds() {
+    let known = KnownTools::default();
+    let long = "x".repeat(100_000);
+    for number in 0..1000 {
+        let mut page = vec![marked(&number.to_string(), json!(long))];
+        known.learn(&mut page, MODERN_HTTP);
+    }
+    let bytes = known.known.read().unwrap().bytes;
+    assert!(bytes <= BYTES && bytes > BYTES / 2, "{bytes}");
+
+    let known = KnownTools::default();
+    for number in 0..TOOLS + 10 {
+        let mut page = vec![marked(&number.to_string(), json!("A"))];
+        known.learn(&mut page, MODERN_HTTP);
+    }
+    assert!(known.get("0").is_none());
+    assert!(known.get("10").is_some());
+    let inside = known.known.read().unwrap();
+    assert_eq!((inside.by_name.len(), inside.order.len()), (TOOLS, TOOLS));
+}

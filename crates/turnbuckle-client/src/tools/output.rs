@@ -1,0 +1,138 @@
+//! What a tool returned.
+
+use std::ops::Deref;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use turnbuckle_protocol::meta::Meta;
+use turnbuckle_protocol::types::{CallToolResult, ContentBlock};
+
+/// What a tool returned: content for a model to read, and perhaps the same as data.
+///
+/// A tool that failed returns too; [`is_error`](Self::is_error) tells, and the content says why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutput {
+    result: CallToolResult,
+}
+
+impl ToolOutput {
+    /// Returns all text, its blocks joined by line ends.
+    pub fn text(&self) -> String {
+        let blocks = self.result.content.iter();
+        let texts: Vec<_> = blocks.filter_map(ContentBlock::as_text).collect();
+        texts.join("\n")
+    }
+
+    /// Reads the data into a type.
+    ///
+    /// # Errors
+    ///
+    /// If the tool returned no data, or data of another shape.
+    pub fn structured<T: DeserializeOwned>(&self) -> Result<T, StructuredError> {
+        let value = self.structured_value().ok_or(StructuredError::Missing)?;
+        T::deserialize(value).map_err(StructuredError::Unfit)
+    }
+
+    /// Returns the data, if there is any; null is data too.
+    pub fn structured_value(&self) -> Option<&Value> {
+        self.result.structured_content.as_ref()
+    }
+
+    /// Returns the content blocks.
+    pub fn content(&self) -> &[ContentBlock] {
+        &self.result.content
+    }
+
+    /// Says whether the tool failed.
+    pub fn is_error(&self) -> bool {
+        self.result.failed()
+    }
+
+    /// Returns what `_meta` carries.
+    pub fn meta(&self) -> &Meta {
+        &self.result.meta
+    }
+
+    /// Returns the result as the protocol has it.
+    pub fn into_inner(self) -> CallToolResult {
+        self.result
+    }
+}
+
+/// As the protocol has it.
+impl Deref for ToolOutput {
+    type Target = CallToolResult;
+
+    fn deref(&self) -> &CallToolResult {
+        &self.result
+    }
+}
+
+impl From<CallToolResult> for ToolOutput {
+    fn from(result: CallToolResult) -> Self {
+        Self { result }
+    }
+}
+
+/// Why data of a tool cannot be had in the type that was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StructuredError {
+    /// The tool returned none.
+    #[error("the tool returned no structured content")]
+    Missing,
+    /// The data has another shape.
+    #[error("the structured content does not fit")]
+    Unfit(#[source] serde_json::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Forecast {
+        high: i32,
+    }
+
+    fn output(result: Value) -> ToolOutput {
+        serde_json::from_value::<CallToolResult>(result)
+            .unwrap()
+            .into()
+    }
+
+    #[test]
+    fn text_is_joined_and_the_rest_is_left_out() {
+        let output = output(json!({ "content": [
+            { "type": "text", "text": "one" },
+            { "type": "image", "data": "", "mimeType": "image/png" },
+            { "type": "text", "text": "two" },
+        ] }));
+
+        assert_eq!(output.text(), "one\ntwo");
+        assert_eq!(output.content().len(), 3);
+        assert!(!output.is_error());
+    }
+
+    #[test]
+    fn data_is_read_or_said_to_be_missing_or_to_be_other_data() {
+        let fits = output(json!({ "content": [], "structuredContent": { "high": 7 } }));
+        let differs = output(json!({ "content": [], "structuredContent": null }));
+        let missing = output(json!({ "content": [], "isError": true }));
+
+        assert_eq!(fits.structured::<Forecast>().unwrap(), Forecast { high: 7 });
+        assert_eq!(differs.structured::<Option<Forecast>>().unwrap(), None);
+        assert!(matches!(
+            differs.structured::<Forecast>(),
+            Err(StructuredError::Unfit(_))
+        ));
+        assert!(matches!(
+            missing.structured::<Forecast>(),
+            Err(StructuredError::Missing)
+        ));
+        assert!(missing.is_error());
+    }
+}

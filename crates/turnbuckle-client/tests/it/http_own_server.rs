@@ -1,0 +1,207 @@
+//! Our own server on HTTP in memory, in both eras and on both of its transports.
+
+use std::{future::IntoFuture, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use turnbuckle_client::{Client, ClientBuilder, Era, EraChoice, http::Http};
+use turnbuckle_ledger::req;
+use turnbuckle_server::{
+    Context, Server, Tool, ToolError,
+    http::{self as server_http, HttpSse},
+};
+
+/// Serves in memory, and says how to get there.
+fn serve(server: Server) -> impl Fn(&str) -> Http {
+    let (connector, listener) = server_http::memory();
+    let http = server_http::Http::new(server)
+        .allow_host("own.test")
+        .http_sse(HttpSse::new());
+    tokio::spawn(http.serve(listener));
+    move |path| {
+        let connector = connector.clone();
+        Http::new(format!("http://own.test{path}")).through(move || {
+            let connector = connector.clone();
+            async move { connector.connect().await }
+        })
+    }
+}
+
+fn any() -> Value {
+    json!({ "type": "object" })
+}
+
+async fn greet(args: Value) -> Result<String, ToolError> {
+    Ok(format!(
+        "Hello, {}!",
+        args["name"].as_str().unwrap_or("you")
+    ))
+}
+
+async fn count(_: Value, cx: Context) -> Result<String, ToolError> {
+    for step in 1..=3 {
+        cx.progress(step, 3).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    Ok("counted".to_owned())
+}
+
+fn greeter() -> Server {
+    Server::new("greeter", "1.0")
+        .tool(Tool::raw(
+            "greet",
+            any(),
+            async |args: Value, _: Context| greet(args).await,
+        ))
+        .tool(Tool::raw("count", any(), count))
+}
+
+fn builder(era: EraChoice) -> ClientBuilder {
+    Client::builder("test", "1.0").era(era)
+}
+
+const ERAS: [EraChoice; 3] = [EraChoice::Auto, EraChoice::Modern, EraChoice::Legacy];
+
+#[tokio::test(start_paused = true)]
+async fn tools_are_called_in_both_eras() {
+    for era in ERAS {
+        let at = serve(greeter());
+        let client = builder(era).connect(at("/mcp")).await.unwrap();
+
+        for name in ["Ada", "Grace"] {
+            let output = client
+                .call_tool("greet", json!({ "name": name }))
+                .await
+                .unwrap();
+            let greeting = format!("Hello, {name}!");
+            assert_eq!(output.content[0].as_text(), Some(greeting.as_str()));
+        }
+
+        let expected = match era {
+            EraChoice::Legacy => Era::Legacy,
+            _ => Era::Modern,
+        };
+        assert_eq!(client.server().era, expected);
+        client.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_comes_along_while_a_tool_runs() {
+    for (era, path) in [
+        (EraChoice::Modern, "/mcp"),
+        (EraChoice::Legacy, "/mcp"),
+        (EraChoice::Legacy, "/sse"),
+    ] {
+        let at = serve(greeter());
+        let client = builder(era).connect(at(path)).await.unwrap();
+        let (told, mut heard) = mpsc::unbounded_channel();
+
+        let call = client.call_tool("count", json!({}));
+        let output = call.on_progress(move |_| told.send(()).unwrap()).await;
+
+        assert_eq!(output.unwrap().content[0].as_text(), Some("counted"));
+        let mut steps = 0;
+        while heard.try_recv().is_ok() {
+            steps += 1;
+        }
+        assert_eq!(steps, 3, "{era:?} {path}");
+    }
+}
+
+/// Says whether the tool has begun, and whether it was dropped.
+#[derive(Default)]
+struct Watch {
+    begun: Notify,
+    dropped: Notify,
+}
+
+struct OnDrop(Arc<Watch>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.dropped.notify_one();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_stops_the_tool() {
+    for (era, path) in [
+        (EraChoice::Modern, "/mcp"),
+        (EraChoice::Legacy, "/mcp"),
+        (EraChoice::Legacy, "/sse"),
+    ] {
+        let watch = Arc::new(Watch::default());
+        let seen = Arc::clone(&watch);
+        let server =
+            Server::new("slow", "1").tool(Tool::raw("wait", any(), move |_: Value, _: Context| {
+                let seen = Arc::clone(&seen);
+                async move {
+                    let _dropped = OnDrop(Arc::clone(&seen));
+                    seen.begun.notify_one();
+                    std::future::pending::<()>().await;
+                    Ok::<_, ToolError>(String::new())
+                }
+            }));
+        let at = serve(server);
+        let client = builder(era).connect(at(path)).await.unwrap();
+        let call = tokio::spawn(client.call_tool("wait", json!({})).into_future());
+        watch.begun.notified().await;
+
+        call.abort();
+
+        watch.dropped.notified().await;
+        assert!(client.list_tools(None).await.is_ok(), "{era:?} {path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_older_transport_is_found_at_its_url() {
+    req!(
+        "httpsse.compat.client-legacy",
+        "httpsse.compat.client-modern"
+    );
+    for era in [EraChoice::Auto, EraChoice::Legacy] {
+        let at = serve(greeter());
+
+        let found = builder(era).connect(at("/sse")).await.unwrap();
+        let told = builder(era)
+            .connect(at("/sse").only_http_sse())
+            .await
+            .unwrap();
+
+        for client in [found, told] {
+            let output = client.call_tool("greet", json!({})).await.unwrap();
+            assert_eq!(output.content[0].as_text(), Some("Hello, you!"));
+            assert_eq!(client.server().era, Era::Legacy);
+            client.close().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_path_is_refused_with_its_status() {
+    for era in [EraChoice::Auto, EraChoice::Legacy] {
+        let at = serve(greeter());
+
+        let problem = builder(era).connect(at("/elsewhere")).await.unwrap_err();
+
+        assert!(format!("{problem:?}").contains("404"), "{problem:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_answer_arrives_whole() {
+    let server =
+        Server::new("large", "1").tool(Tool::raw("large", any(), async |_: Value, _: Context| {
+            Ok::<_, ToolError>("x".repeat(3_000_000))
+        }));
+    let at = serve(server);
+    for path in ["/mcp", "/sse"] {
+        let client = builder(EraChoice::Auto).connect(at(path)).await.unwrap();
+
+        let output = client.call_tool("large", json!({})).await.unwrap();
+
+        assert_eq!(output.content[0].as_text().unwrap().len(), 3_000_000);
+    }
+}
