@@ -5,7 +5,6 @@
 mod calls;
 #[cfg(unix)]
 mod child_again;
-mod elicitation;
 #[cfg(unix)]
 mod child_process;
 #[cfg(unix)]
@@ -14,7 +13,6 @@ mod child_roles;
 mod child_servers;
 mod elicitation;
 mod fake_http;
-mod fake_lines;
 mod fake_lines;
 mod http_hostile;
 mod http_own_server;

@@ -176,7 +176,7 @@ async fn a_server_that_names_only_older_revisions_gets_a_handshake_with_the_newe
 #[tokio::test(start_paused = true)]
 async fn a_handshake_that_is_refused_by_its_version_says_which_ones_there_are() {
     let server = FakeServer::modern();
-    server.on("initialize", |_| unsupported(json!([MODERN])));
+    server.on("initialize", |_| unsupported(&[MODERN]));
     let legacy = client().era(EraChoice::Legacy);
 
     let error = server.connecting(legacy).await.unwrap().unwrap_err();
