@@ -14,6 +14,7 @@ mod child_servers;
 mod elicitation;
 mod fake_http;
 mod fake_lines;
+mod http_asked;
 mod http_hostile;
 mod http_own_server;
 mod http_peer;
