@@ -16,6 +16,9 @@ pub(crate) enum PairError {
     /// A word has no `=`.
     #[error("`{0}` is neither `key=value` nor `key:=json`")]
     NotAPair(String),
+    /// An argument of a prompt has no `=`.
+    #[error("`{0}` is not `key=value`")]
+    NotAText(String),
     /// What stands after `:=` is no JSON.
     #[error("`{key}` is not JSON: {problem}")]
     NotJson {
@@ -111,7 +114,7 @@ pub(crate) fn arguments(
 pub(crate) fn texts(words: &[String]) -> Result<Vec<(String, String)>, PairError> {
     let text = |word: &String| match word.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(PairError::NotAPair(word.clone())),
+        _ => Err(PairError::NotAText(word.clone())),
     };
     words.iter().map(text).collect()
 }

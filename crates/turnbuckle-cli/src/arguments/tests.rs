@@ -154,7 +154,7 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
     or `tags=a tags=b` a list. KEY:=JSON is taken as it is: `days:=3`, `where:='{"lat": 60}'`. Both win
     over what --args says.
 
-    A single picture, sound or file goes to a pipe as its bytes.
+    A pipe gets text as it is, and a single picture, sound or file as its bytes.
 
     Usage: turnbuckle call [OPTIONS] <TARGET> <TOOL> [KEY=VALUE | KEY:=JSON]...
            turnbuckle call [OPTIONS] <TOOL> [KEY=VALUE | KEY:=JSON]... -- <COMMAND>...

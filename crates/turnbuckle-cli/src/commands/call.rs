@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use turnbuckle_client::Client;
+use turnbuckle_client::{CallError, Client};
 use turnbuckle_protocol::types::{CallToolResult, ContentBlock, JsonObject};
 
 use super::tools;
@@ -21,7 +21,7 @@ use crate::target::{Target, Words};
 /// `tags=a tags=b` a list. KEY:=JSON is taken as it is: `days:=3`, `where:='{"lat": 60}'`. Both win over
 /// what --args says.
 ///
-/// A single picture, sound or file goes to a pipe as its bytes.
+/// A pipe gets text as it is, and a single picture, sound or file as its bytes.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle call [OPTIONS] <TARGET> <TOOL> [KEY=VALUE | KEY:=JSON]...\n       turnbuckle call [OPTIONS] <TOOL> [KEY=VALUE | KEY:=JSON]... -- <COMMAND>..."
@@ -60,23 +60,23 @@ impl Call {
                 .map_err(|error| Failure::not_asked(error.to_string()))?,
             None => JsonObject::new(),
         };
-        let result = session::with(&target, context, async |client| {
+        let outcome = session::with(&target, context, async |client| {
             let arguments = arguments(client, &target, &tool, &pairs, below).await?;
             let call = client.call_tool(&tool, arguments);
-            let hint = || {
-                let command = target.command_line("tools", "");
-                format!("list the tools with `{command}`")
-            };
-            let result = session::patiently(call, context).await;
-            result.map_err(|error| Failure::from(error).or_hint(hint))
+            Ok(session::patiently(call, context).await)
         });
-        show(
-            &result.await?.into_inner(),
-            &target,
-            &tool,
-            self.output.as_deref(),
-            context,
-        )
+        let output = self.output.as_deref();
+        match outcome.await? {
+            Ok(result) => show(&result, &target, &tool, output, context),
+            Err(error) => {
+                // What came is worth seeing, although it is not what was promised.
+                if let CallError::InvalidOutput { output: result, .. } = &error {
+                    show(result, &target, &tool, output, context)?;
+                }
+                let list = || format!("list the tools with `{}`", target.command_line("tools", ""));
+                Err(Failure::from(error).or_hint(list))
+            }
+        }
     }
 }
 
@@ -115,10 +115,9 @@ fn show(
     match output {
         Some(file) => context.save(file, &only_bytes(&result.content)?),
         None if context.options.json => Ok(()),
-        None if !context.environment.terminal.reads => match &result.content[..] {
-            [block] if is_file(block) => context.bytes(&only_bytes(&result.content)?),
-            _ => context.print(&content::of_call(result)),
-        },
+        None if !context.environment.terminal.reads => {
+            context.bytes(&content::of_call_exact(result))
+        }
         None => context.print(&content::of_call(result)),
     }
 }
@@ -128,12 +127,6 @@ fn hint(target: &Target, tool: &str) -> String {
         "show its arguments with `{}`",
         target.command_line("tools", tool)
     )
-}
-
-/// Says whether a block is more than text, so that a pipe wants its bytes.
-fn is_file(block: &ContentBlock) -> bool {
-    use ContentBlock::{Audio, Image, Resource};
-    matches!(block, Image(_) | Audio(_) | Resource(_))
 }
 
 fn only_bytes(blocks: &[ContentBlock]) -> Result<Vec<u8>> {

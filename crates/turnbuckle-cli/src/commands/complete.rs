@@ -16,16 +16,12 @@ use crate::target::Words;
 /// Ask how an argument of a prompt or a variable of a template could go on
 #[derive(Debug, clap::Args)]
 #[command(
+    group(clap::ArgGroup::new("reference").required(true).args(["prompt", "resource"])),
     override_usage = "turnbuckle complete [OPTIONS] <--prompt NAME|--resource TEMPLATE> <TARGET> <ARGUMENT> [VALUE]\n       turnbuckle complete [OPTIONS] <--prompt NAME|--resource TEMPLATE> <ARGUMENT> [VALUE] -- <COMMAND>..."
 )]
 pub(crate) struct Complete {
     /// The argument belongs to this prompt
-    #[arg(
-        long,
-        value_name = "NAME",
-        required_unless_present = "resource",
-        conflicts_with = "resource"
-    )]
+    #[arg(long, value_name = "NAME")]
     prompt: Option<String>,
     /// The variable belongs to this template
     #[arg(long, value_name = "TEMPLATE")]

@@ -17,6 +17,21 @@ pub(crate) fn of_call(result: &CallToolResult) -> String {
     }
 }
 
+/// Returns the result of a call for a pipe: what is bytes as bytes, and text as it is.
+pub(crate) fn of_call_exact(result: &CallToolResult) -> Vec<u8> {
+    if let Some(value) = &result.structured_content
+        && is_told_by(value, &result.content)
+    {
+        return json::document(value).into_bytes();
+    }
+    match &result.content[..] {
+        [block] if block.as_text().is_none() => {
+            bytes_of_block(block).unwrap_or_else(|| style::without(&of_block(block)).into_bytes())
+        }
+        blocks => blocks.iter().flat_map(exact).collect(),
+    }
+}
+
 /// Returns blocks for people, each on lines of its own.
 pub(crate) fn of_blocks(blocks: &[ContentBlock]) -> String {
     blocks.iter().map(of_block).collect()
@@ -101,6 +116,13 @@ fn of_block(block: &ContentBlock) -> String {
             )
         }
         other => json::document(other),
+    }
+}
+
+fn exact(block: &ContentBlock) -> Vec<u8> {
+    match block.as_text() {
+        Some(text) => ended(text.to_owned()).into_bytes(),
+        None => style::without(&of_block(block)).into_bytes(),
     }
 }
 
@@ -205,6 +227,28 @@ mod tests {
         }
         "#);
         assert_eq!(of_call(&both), "It will be warm.\n");
+    }
+
+    #[test]
+    fn a_pipe_gets_text_and_bytes_as_they_are() {
+        let exact = |blocks: Vec<ContentBlock>| of_call_exact(&CallToolResult::new(blocks));
+
+        assert_eq!(exact(vec![ContentBlock::text("\u{1b}[31m")]), b"\x1b[31m\n");
+        assert_eq!(
+            exact(vec![ContentBlock::image("AQID", "image/png")]),
+            [1, 2, 3]
+        );
+        assert_eq!(
+            exact(vec![
+                ContentBlock::text("a"),
+                ContentBlock::image("AQID", "image/png")
+            ]),
+            b"a\n[image/png, 3 B]\n"
+        );
+        assert_eq!(
+            of_call_exact(&CallToolResult::structured(json!([1]))),
+            b"[\n  1\n]\n"
+        );
     }
 
     #[test]

@@ -72,56 +72,11 @@ fn arguments_come_from_stdin_and_files() {
 fn the_answer_no_is_exit_code_1() {
     let stage = Stage::new();
 
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9"]), @r"
-    --- stderr
-    error: `forecast` failed: `days` must be between 1 and 7
-
-    hint: show its arguments with `turnbuckle tools SOCKET forecast`
-    --- exit 1
-    ");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9", "--json"]), @r#"
-    {
-      "content": [
-        {
-          "type": "text",
-          "text": "`days` must be between 1 and 7"
-        }
-      ],
-      "isError": true,
-      "_meta": {
-        "io.modelcontextprotocol/serverInfo": {
-          "name": "weather",
-          "title": "Weather station",
-          "version": "1.0.0"
-        }
-      }
-    }
-    --- stderr
-    error: `forecast` failed: `days` must be between 1 and 7
-
-    hint: show its arguments with `turnbuckle tools SOCKET forecast`
-    --- exit 1
-    "#);
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "a=1"]), @r"
-    --- stderr
-    error: there is no tool `rain`
-
-    hint: list those that there are with `turnbuckle tools SOCKET`
-    --- exit 1
-    ");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "--json"]), @r#"
-    {
-      "error": {
-        "code": -32602,
-        "message": "there is no tool `rain`"
-      }
-    }
-    --- stderr
-    error: `tools/call` was refused: there is no tool `rain` (-32602)
-
-    hint: list the tools with `turnbuckle tools SOCKET`
-    --- exit 1
-    "#);
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Atlantis"]), @r"");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Atlantis", "--json"]), @r"");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9"]), @r"");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "a=1"]), @r"");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "--json"]), @r"");
 }
 
 #[test]
@@ -194,10 +149,18 @@ fn a_single_picture_goes_to_a_pipe_or_file_as_its_bytes() {
 }
 
 #[test]
-fn nothing_of_a_peer_acts_on_the_terminal() {
+fn a_pipe_gets_what_the_peer_said_and_json_is_harmless() {
     let stage = Stage::new();
 
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "shout"]), @r"\u{1b}[31mred\u{1b}[0m \u{202e}drawkcab\u{7}");
+    let exact = stage
+        .command(&["call", "SOCKET", "shout"])
+        .output()
+        .unwrap();
+
+    assert_eq!(
+        exact.stdout,
+        "\u{1b}[31mred\u{1b}[0m \u{202e}drawkcab\u{7}\n".as_bytes()
+    );
     insta::assert_snapshot!(stage.run(&["call", "SOCKET", "shout", "--json"]), @r#"
     {
       "content": [
@@ -299,7 +262,7 @@ fn a_prompt_is_filled_in() {
     ");
     insta::assert_snapshot!(stage.run(&["prompt", "SOCKET", "pack", "Oslo"]), @r"
     --- stderr
-    error: `Oslo` is neither `key=value` nor `key:=json`
+    error: `Oslo` is not `key=value`
 
     hint: show its arguments with `turnbuckle prompts SOCKET`
     --- exit 2
@@ -326,7 +289,7 @@ fn an_argument_is_completed() {
     insta::assert_snapshot!(stage.run(&["complete", "SOCKET", "city"]), @r"
     --- stderr
     error: the following required arguments were not provided:
-      --prompt <NAME>
+      <--prompt <NAME>|--resource <TEMPLATE>>
 
     Usage: turnbuckle complete [OPTIONS] <--prompt NAME|--resource TEMPLATE> <TARGET> <ARGUMENT> [VALUE]
            turnbuckle complete [OPTIONS] <--prompt NAME|--resource TEMPLATE> <ARGUMENT> [VALUE] -- <COMMAND>...

@@ -9,4 +9,5 @@ mod listening;
 mod lists;
 mod programs;
 mod stage;
+mod terminal;
 mod weather;

@@ -16,6 +16,8 @@ mod elicitation;
 mod fake_http;
 mod fake_lines;
 mod http_hostile;
+mod http_listening;
+mod http_opening;
 mod http_own_server;
 mod http_parameters;
 mod http_peer;
