@@ -19,10 +19,10 @@ fn modern(
     call: impl Fn(&Seen) -> Option<Value> + Send + Sync + 'static,
 ) -> FakeHttp {
     FakeHttp::in_memory(move |seen| match seen.rpc().as_str() {
-        "server/discover" => Reply::result(seen, complete(discovered())),
-        "tools/list" => Reply::result(seen, complete(tools(seen))),
+        "server/discover" => Reply::result(seen, &complete(discovered())),
+        "tools/list" => Reply::result(seen, &complete(tools(seen))),
         "tools/call" => match call(seen) {
-            None => Reply::result(seen, complete(json!({ "content": [] }))),
+            None => Reply::result(seen, &complete(json!({ "content": [] }))),
             Some(error) => {
                 let answer = json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "error": error });
                 Reply::json(&answer).with_status(400)
@@ -190,9 +190,9 @@ async fn elsewhere_marks_mean_nothing() {
     lines.answer("tools/list", listed());
     lines.answer("tools/call", json!({ "content": [] }));
     let session = FakeHttp::in_memory(move |seen| match seen.rpc().as_str() {
-        "initialize" => Reply::result(seen, initialized("2025-11-25")),
-        "tools/list" => Reply::result(seen, listed()),
-        "tools/call" => Reply::result(seen, json!({ "content": [] })),
+        "initialize" => Reply::result(seen, &initialized("2025-11-25")),
+        "tools/list" => Reply::result(seen, &listed()),
+        "tools/call" => Reply::result(seen, &json!({ "content": [] })),
         _ if seen.method == "GET" => Reply::status(405),
         _ => Reply::status(202),
     });

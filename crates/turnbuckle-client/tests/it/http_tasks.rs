@@ -37,7 +37,11 @@ fn modern() -> FakeHttp {
                 "ttlMs": 0, "cacheScope": "private",
             }),
             "tools/call" => with(task("working"), json!({ "resultType": "task" })),
-            "tasks/get" => with(task("working"), json!({ "resultType": "complete" })),
+            "tasks/get" => {
+                let question = json!({ "method": "roots/list", "params": {} });
+                let more = json!({ "resultType": "complete", "inputRequests": { "q": question } });
+                with(task("input_required"), more)
+            }
             "tasks/update" | "tasks/cancel" => json!({ "resultType": "complete" }),
             _ => return None,
         };
@@ -60,11 +64,14 @@ async fn requests_about_a_task_name_it_in_a_header() {
     let task = begin(&client).await;
 
     task.poll().await.unwrap();
-    task.answer(Default::default()).await.unwrap();
+    let answers = json!({ "q": { "roots": [] } });
+    let answers = serde_json::from_value(answers).unwrap();
+    task.answer(answers).await.unwrap();
     task.cancel().await.unwrap();
 
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let seen = &posted(&fake, method)[0];
+        let seen = posted(&fake, method);
+        let seen = seen.first().expect(method);
         assert_eq!(seen.header("mcp-method"), method);
         // As every name that is not plain ASCII.
         assert_eq!(
@@ -109,13 +116,14 @@ async fn tasks_of_the_older_design_keep_to_the_rules_of_http() {
     req!("tasks.http.comply");
     let fake = legacy();
     let client = speaking(LATEST_LEGACY).connect(at(&fake)).await.unwrap();
-    client.tools().all().await.unwrap();
 
-    let output = client.call_tool("work", json!({})).await.unwrap();
+    let task = begin(&client).await;
+    let output = task.result().await.unwrap();
 
     assert_eq!(output.content[0].as_text(), Some("done"));
     for method in ["tools/call", "tasks/get", "tasks/result"] {
-        let seen = &posted(&fake, method)[0];
+        let seen = posted(&fake, method);
+        let seen = seen.first().expect(method);
         assert_eq!(seen.method, "POST", "each message is a POST of its own");
         assert!(seen.json().is_object(), "{method}");
         assert_eq!(seen.header("accept"), "application/json, text/event-stream");
