@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use turnbuckle_client::Client;
+use turnbuckle_client::{CallError, Client};
 use turnbuckle_protocol::types::{CallToolResult, ContentBlock, JsonObject};
 
 use super::tools;
@@ -60,23 +60,23 @@ impl Call {
                 .map_err(|error| Failure::not_asked(error.to_string()))?,
             None => JsonObject::new(),
         };
-        let result = session::with(&target, context, async |client| {
+        let outcome = session::with(&target, context, async |client| {
             let arguments = arguments(client, &target, &tool, &pairs, below).await?;
             let call = client.call_tool(&tool, arguments);
-            let hint = || {
-                let command = target.command_line("tools", "");
-                format!("list the tools with `{command}`")
-            };
-            let result = session::patiently(call, context).await;
-            result.map_err(|error| Failure::from(error).or_hint(hint))
+            Ok(session::patiently(call, context).await)
         });
-        show(
-            &result.await?.into_inner(),
-            &target,
-            &tool,
-            self.output.as_deref(),
-            context,
-        )
+        let output = self.output.as_deref();
+        match outcome.await? {
+            Ok(result) => show(&result, &target, &tool, output, context),
+            Err(error) => {
+                // What came is worth seeing, although it is not what was promised.
+                if let CallError::InvalidOutput { output: result, .. } = &error {
+                    show(result, &target, &tool, output, context)?;
+                }
+                let list = || format!("list the tools with `{}`", target.command_line("tools", ""));
+                Err(Failure::from(error).or_hint(list))
+            }
+        }
     }
 }
 

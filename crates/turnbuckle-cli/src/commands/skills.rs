@@ -1,10 +1,16 @@
 //! `turnbuckle skills`.
 
+use serde_json::json;
+use turnbuckle_client::Client;
 use turnbuckle_protocol::types::skills::{SkillEntry, SkillResources};
 
 use crate::arguments::{Program, TargetWord};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
 use crate::output::table::Table;
 use crate::output::{content, plain};
+use crate::session;
+use crate::target::{Target, Words};
 
 /// List the skills of a server, or show the instructions of one
 #[derive(Debug, clap::Args)]
@@ -21,10 +27,43 @@ pub(crate) struct Skills {
 }
 
 impl Skills {
-    pub(crate) async fn run(self, context: &crate::context::Context) -> crate::failure::Result {
-        let _ = (self.target, self.name, self.program, context);
-        Ok(())
+    pub(crate) async fn run(self, context: &Context) -> Result {
+        let words = self.target.target.into_iter().chain(self.name);
+        let (target, mut words) = Words::split("skills", words, &self.program.command)?;
+        let name = words.optional();
+        words.end()?;
+        session::with(&target, context, async |client| {
+            let skills = client.skills().all().await?;
+            match &name {
+                Some(name) => show(client, find(&skills, name, &target)?, context).await,
+                None if context.options.json => context.json(&json!({ "skills": skills })),
+                None => context.print(&table(&skills, context.width())),
+            }
+        })
+        .await
     }
+}
+
+/// Shows the instructions of a skill, which are checked against what was listed.
+async fn show(client: &Client, entry: &SkillEntry, context: &Context) -> Result {
+    if context.options.json {
+        return context.json(entry);
+    }
+    let skill = client.read_skill(entry).await?;
+    match context.environment.terminal.reads {
+        true => context.print(&plain::block(skill.text())),
+        false => context.bytes(skill.text().as_bytes()),
+    }
+}
+
+fn find<'a>(skills: &'a [SkillEntry], name: &str, target: &Target) -> Result<&'a SkillEntry> {
+    let mut known = skills.iter();
+    let skill = known.find(|skill| skill.name() == Some(name) || skill.uri == name);
+    skill.ok_or_else(|| {
+        let command = target.command_line("skills", "");
+        Failure::refused(format!("there is no skill `{name}`"))
+            .hint(format!("list those that there are with `{command}`"))
+    })
 }
 
 /// Returns skills as a table.

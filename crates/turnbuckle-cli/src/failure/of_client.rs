@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use serde_json::json;
-use turnbuckle_client::{CallError, ConnectError, TransportError};
+use turnbuckle_client::{CallError, ConnectError, SkillError, TransportError};
 
 use super::Failure;
 
@@ -26,12 +26,23 @@ impl From<CallError> for Failure {
             CallError::Refused { source, .. } => {
                 Self::refused(message).document(json!({ "error": source }))
             }
-            CallError::NotOffered { .. } => Self::refused(message),
+            CallError::NotOffered { .. }
+            | CallError::NotInRevision { .. }
+            | CallError::InvalidOutput { .. } => Self::refused(message),
             CallError::TimedOut { .. } => {
                 Self::not_asked(message).hint("wait longer with `--timeout`")
             }
             CallError::Disconnected { source, .. } => with_hint(Self::not_asked(message), source),
             _ => Self::not_asked(message),
+        }
+    }
+}
+
+impl From<SkillError> for Failure {
+    fn from(error: SkillError) -> Self {
+        match error {
+            SkillError::Call(error) => error.into(),
+            other => Self::refused(chain(&other)),
         }
     }
 }

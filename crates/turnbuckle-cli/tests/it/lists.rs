@@ -147,6 +147,15 @@ fn prompts_are_signatures() {
 }
 
 #[test]
+fn skills_are_a_table_and_their_instructions_text() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["skills", "SOCKET"]), @r"");
+    insta::assert_snapshot!(stage.run(&["skills", "SOCKET", "umbrella"]), @r"");
+    insta::assert_snapshot!(stage.run(&["skills", "SOCKET", "parasol"]), @r"");
+}
+
+#[test]
 fn a_server_tells_of_itself_in_either_era() {
     let stage = Stage::new();
 

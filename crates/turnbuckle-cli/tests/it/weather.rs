@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnbuckle_protocol::types::{LogLevel, PromptMessage};
 use turnbuckle_server::{
     Completing, Context, Messages, Output, Prompt, RequestError, Resource, ResourceTemplate,
-    Server, Tool, ToolError,
+    Server, Skill, Skills, Tool, ToolError,
 };
 
 /// A station with a tool for each thing that can be seen.
@@ -15,6 +15,8 @@ pub(crate) fn server() -> Server {
     let server = Server::new("weather", "1.0.0")
         .title("Weather station")
         .instructions("Forecasts for European cities.");
+    let umbrella = Skill::new("umbrella", "When to take one.", "Look out of the window.\n");
+    let server = server.skills(Skills::of([umbrella.expect("its name is one")]));
     with_prompts(with_resources(with_tools(server)))
 }
 
@@ -50,16 +52,17 @@ fn with_tools(server: Server) -> Server {
 
 async fn forecast(args: Value) -> Result<Value, ToolError> {
     let days = args["days"].as_i64().unwrap_or(3);
-    if !(1..=7).contains(&days) {
-        return Err(ToolError::new("`days` must be between 1 and 7"));
-    }
     let city = args["city"].as_str().unwrap_or_default();
+    if city == "Atlantis" {
+        return Err(ToolError::new("there is no station in Atlantis"));
+    }
     Ok(json!({"summary": format!("Sun over {city} for {days} days"), "high": 21.5}))
 }
 
 async fn measure(cx: Context) -> Result<String, ToolError> {
     cx.log(LogLevel::Info, "warming up").await;
     cx.progress_message(1, Some(2.0), "half way").await;
+    cx.resource_updated("weather://sky");
     Ok("21.5 degrees".to_owned())
 }
 
