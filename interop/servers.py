@@ -32,14 +32,14 @@ TOOLS_ONLY = dict.fromkeys(
 NO_TOOL_ERROR = {"tool_error": "tried with servers whose tools can fail"}
 UNTOLD = dict.fromkeys(["logging", "subscription"], "this package declares neither before 2026-07-28")
 DEADLY = dict.fromkeys(["cancellation", "timeout"], "this server dies of notifications/cancelled")
-UNKNOWN = dict.fromkeys(["structured", "completion", "elicitation", "declined", "url_elicitation"],
-                        "this version does not have it")
+UNKNOWN = dict.fromkeys(["structured", "elicitation", "declined", "url_elicitation"], "2024-11-05 does not have it")
 STATELESS = dict.fromkeys(["elicitation", "declined", "url_elicitation", "sampling", "roots", "subscription"],
                           "without a session this package neither asks nor tells")
 
 SERVERS = Npm("@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31",
               "@modelcontextprotocol/server-memory@2026.8.31")
 SDK_2 = Npm("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2", "zod@4")
+TYPESCRIPT_EARLY = Program(Npm("@modelcontextprotocol/sdk@1.0.4", "zod@3", "eventsource@2"), "server1.mjs")
 PYTHON = Program(Pip("mcp==2.3.0"), "server.py")
 PYTHON_1 = Program(Pip("mcp==1.30.0"), "server1.py")
 PYTHON_EARLY = Program(Pip("mcp==1.2.1", "pydantic<2.11"), "server1.py")
@@ -208,12 +208,15 @@ ROWS = [
            NO_TOOL_ERROR | STATELESS),
     Server("typescript 2.4.0 modern only", "workbench", "auto", "2026-07-28", BOTH, typescript("modern"), NO_TOOL_ERROR),
     Server("typescript 2.4.0 legacy only", "workbench", "auto", "2025-11-25", BOTH, typescript("legacy"), NO_TOOL_ERROR),
+    Server("typescript 1.0.4", "workbench", "auto", "2024-11-05", ("stdio", "sse"), TYPESCRIPT_EARLY,
+           NO_TOOL_ERROR | UNKNOWN),
     Server("python 2.3.0", "workbench", "auto", "2026-07-28", BOTH, PYTHON, NO_TOOL_ERROR),
     Server("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, PYTHON,
            NO_TOOL_ERROR | UNTOLD),
     Server("python 1.30.0", "workbench", "auto", "2025-11-25", ALL, PYTHON_1, NO_TOOL_ERROR | UNTOLD),
     Fragile("python 1.2.1", "workbench", "auto", "2024-11-05", ("stdio", "sse"), PYTHON_EARLY,
-            NO_TOOL_ERROR | UNTOLD | UNKNOWN | DEADLY | {"together": "this server answers one after the other"}),
+            NO_TOOL_ERROR | UNTOLD | UNKNOWN | DEADLY | {"completion": "this package leaves it out",
+            "together": "this server answers one after the other"}),
     Server("rmcp 3.8.0", "workbench", "auto", "2026-07-28", BOTH, RMCP, NO_TOOL_ERROR),
     Server("rmcp 3.8.0", "workbench", "legacy", "2025-11-25", BOTH, RMCP, NO_TOOL_ERROR),
     Refused("typescript 2.4.0 modern only", "workbench", "legacy", "none", BOTH, typescript("modern")),
