@@ -2,14 +2,12 @@
 
 server.py stdio|http|sse
 """
-import asyncio
-import socket
 import sys
 from typing import Annotated
 
 import anyio
 import mcp_types as types
-import uvicorn
+from free_port import on_free_port
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Elicit, ElicitationResult, ListRoots, Resolve, Sample
 from pydantic import BaseModel
@@ -142,15 +140,9 @@ def say(text):
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
 
-async def serve(transport):
-    listener = socket.create_server(("127.0.0.1", 0))
-    app, path = (server.sse_app(), "/sse") if transport == "sse" else (server.streamable_http_app(), "/mcp")
-    print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}{path}", file=sys.stderr, flush=True)
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
-    await uvicorn.Server(config).serve([listener])
-
-
 if sys.argv[1] == "stdio":
     server.run()
+elif sys.argv[1] == "sse":
+    on_free_port("/sse", lambda: server.run("sse"))
 else:
-    asyncio.run(serve(sys.argv[1]))
+    on_free_port("/mcp", lambda: server.run("streamable-http"))

@@ -30,11 +30,11 @@ impl Side {
 
     /// Returns whether what a test proves is proven for this side.
     ///
-    /// A test stands for the side whose package it belongs to. Both sides are made of the protocol's package, so its
-    /// tests stand for both.
+    /// A test stands for the side whose package it belongs to. Both sides are made of the packages of the protocol and of
+    /// schemas, so their tests stand for both.
     pub fn is_tested_by(self, test: &TestName) -> bool {
         match test.package() {
-            "turnbuckle-protocol" => true,
+            "turnbuckle-protocol" | "turnbuckle-schema" => true,
             "turnbuckle-client" | "turnbuckle-cli" => self == Self::Client,
             _ => self == Self::Server,
         }
@@ -67,5 +67,6 @@ mod tests {
         assert_eq!(sides("turnbuckle-client::it"), [false, true]);
         assert_eq!(sides("turnbuckle-cli::bin/turnbuckle"), [false, true]);
         assert_eq!(sides("turnbuckle-protocol::it"), [true, true]);
+        assert_eq!(sides("turnbuckle-schema"), [true, true]);
     }
 }

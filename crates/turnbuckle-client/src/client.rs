@@ -97,7 +97,7 @@ impl Client {
 
     /// Ends the connection in an orderly way. Calls that still wait end with an error.
     pub async fn close(&self) {
-        self.inner.transport.close().await;
+        self.inner.transport.close(&self.inner.hub).await;
     }
 }
 

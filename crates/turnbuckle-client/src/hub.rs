@@ -115,6 +115,21 @@ impl Hub {
         let _ = self.signals.send(Signal::Gap);
     }
 
+    /// Begins a new session if anybody listens: without one they would hear nothing more.
+    pub(crate) fn session_over(self: &Arc<Self>) {
+        let (hub, client) = (Arc::clone(self), self.client());
+        let Some(client) = client.filter(|_| self.signals.receiver_count() > 0) else {
+            return;
+        };
+        tokio::spawn(async move {
+            let known = client.agreed();
+            if let Err(error) = client.renew(&known).await {
+                tracing::debug!(%error, "no new session");
+                hub.end(TransportError::SessionEnded);
+            }
+        });
+    }
+
     /// Returns the answers that may be used again.
     pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)

@@ -93,6 +93,8 @@ pub(crate) struct Rules {
     pub(crate) visits_first: bool,
     /// How a call becomes a task.
     pub(crate) tasks: TaskDesign,
+    /// An answer says how long it may be used again.
+    pub(crate) caches: bool,
     /// What a tool declares about its output has to hold.
     pub(crate) promises: bool,
     /// What a server has to declare before it is asked for completions.

@@ -12,7 +12,7 @@ mod wait;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 use turnbuckle_protocol::types::{
@@ -27,8 +27,11 @@ use crate::error::CallError;
 /// A call that is answered later: a handle on the server's work.
 ///
 /// Dropping the handle leaves the work alone; [`cancel`](Self::cancel) ends it. A task outlives the connection: keep its
-/// [`id`](Self::id), and come back with [`Client::task`].
-pub struct Task {
+/// [`id`](Self::id), and come back with [`Client::task`]. Clones are cheap, and know what the others know.
+#[derive(Clone)]
+pub struct Task(Arc<Inner>);
+
+struct Inner {
     client: Client,
     id: String,
     options: Options,
@@ -49,13 +52,13 @@ struct State {
 
 impl Task {
     fn new(client: &Client, id: String, options: Options) -> Self {
-        Self {
+        Self(Arc::new(Inner {
             client: client.clone(),
             id,
             options,
             begun: Instant::now(),
             state: Mutex::default(),
-        }
+        }))
     }
 
     fn described(client: &Client, described: Described, options: Options) -> Self {
@@ -66,7 +69,7 @@ impl Task {
 
     /// Returns the name of the task. Whoever knows it may ask for the result: keep it to yourself.
     pub fn id(&self) -> &str {
-        &self.id
+        &self.0.id
     }
 
     /// Returns how the task was doing when the server last said so.
@@ -104,11 +107,11 @@ impl Task {
     ///
     /// Whether and when it does is its decision; [`wait`](Self::wait) tells.
     pub async fn cancel(&self) -> Result<(), CallError> {
-        cancel::cancel(&self.client, &self.id, &self.options).await
+        cancel::cancel(&self.0.client, &self.0.id, &self.0.options).await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -108,12 +108,12 @@ impl Transport {
     }
 
     /// Ends the connection in an orderly way.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self, hub: &Hub) {
         match self {
             Self::Lines(connection) => connection.close().await,
             Self::Child(running) => running.close().await,
-            Self::Http(endpoint) => endpoint.close().await,
-            Self::HttpSse(server) => server.close(),
+            Self::Http(endpoint) => endpoint.close(hub).await,
+            Self::HttpSse(server) => server.close(hub),
         }
     }
 }

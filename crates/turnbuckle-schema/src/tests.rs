@@ -9,6 +9,7 @@ use turnbuckle_ledger::req;
 use super::*;
 
 mod bombs;
+mod same;
 
 fn validator(schema: Value) -> Validator {
     let Value::Object(schema) = schema else {

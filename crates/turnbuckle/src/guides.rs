@@ -23,3 +23,6 @@ mod testing {}
 
 #[doc = include_str!("../../../docs/your-own-transport.md")]
 mod your_own_transport {}
+
+#[doc = include_str!("../../../docs/first-client.md")]
+mod first_client {}

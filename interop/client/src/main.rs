@@ -15,6 +15,7 @@ use std::{env, error::Error, process};
 
 use serde_json::json;
 use tokio::time::timeout;
+use turnbuckle_client::stdio::Exit;
 use turnbuckle_client::{Client, ConnectError, Roots};
 
 use crate::answers::Answers;
@@ -54,9 +55,7 @@ async fn main() {
         let outcome = timeout(PATIENCE, checks.run(check)).await;
         report(check, &outcome.unwrap_or_else(|_| Err("no end".into())));
     }
-    let closed = timeout(CLOSING, client.close()).await;
-    let closed = closed.map_err(|_| format!("no end within {CLOSING:?}").into());
-    report("close", &closed);
+    report("close", &close(&client).await);
     process::exit(0);
 }
 
@@ -66,6 +65,17 @@ fn no_common_revision(client: Result<Client, Box<dyn Error>>) -> Outcome {
     match error.downcast_ref() {
         Some(ConnectError::NoCommonRevision { server }) if !server.is_empty() => Ok(()),
         _ => Err(error),
+    }
+}
+
+/// Once it is closed, a child process is gone, and went by itself.
+async fn close(client: &Client) -> Outcome {
+    let process = client.process();
+    let closed = timeout(CLOSING, client.close()).await;
+    closed.map_err(|_| format!("no end within {CLOSING:?}"))?;
+    match process.map(|process| process.exit()) {
+        None | Some(Some(Exit::Code(0))) => Ok(()),
+        Some(exit) => Err(format!("the process is not gone by itself: {exit:?}").into()),
     }
 }
 

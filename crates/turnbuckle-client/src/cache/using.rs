@@ -117,7 +117,7 @@ impl Client {
 
     fn keep(&self, key: Key, result: &impl Hints, reply: &Reply, epoch: Epoch, options: &Options) {
         let ttl_ms = result.ttl_ms().unwrap_or(0);
-        if ttl_ms == 0 || !is_plain(options) {
+        if ttl_ms == 0 || !reply.rules.caches || !is_plain(options) {
             return;
         }
         let kept = Kept {

@@ -148,12 +148,18 @@ mod tests {
         check_order(&messages)
     }
 
+    fn said(role: &str, content: Value) -> Value {
+        let mut message = json!({ "role": role });
+        message["content"] = content;
+        message
+    }
+
     fn user(content: Value) -> Value {
-        json!({ "role": "user", "content": content })
+        said("user", content)
     }
 
     fn assistant(content: Value) -> Value {
-        json!({ "role": "assistant", "content": content })
+        said("assistant", content)
     }
 
     fn text() -> Value {

@@ -34,16 +34,13 @@ fn with_form(answer: fn(FormRequest) -> Result<ElicitResult, FormError>) -> Call
     callbacks
 }
 
-fn question(params: Value) -> Value {
-    let mut asked = json!({
-        "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }],
-        "maxTokens": 10,
-    });
-    asked
-        .as_object_mut()
-        .unwrap()
-        .extend(params.as_object().unwrap().clone());
-    asked
+fn question(mut params: Value) -> Value {
+    if params.get("messages").is_none() {
+        params["messages"] =
+            json!([{ "role": "user", "content": { "type": "text", "text": "hi" } }]);
+    }
+    params["maxTokens"] = json!(10);
+    params
 }
 
 fn with_model(content: ContentBlock, tools: bool) -> Callbacks {

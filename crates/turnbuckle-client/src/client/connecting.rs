@@ -90,14 +90,14 @@ impl Inner {
         match inner.settle().await {
             Ok(()) => Ok(inner),
             Err(error) => {
-                inner.transport.close().await;
+                inner.transport.close(&inner.hub).await;
                 Err(error)
             }
         }
     }
 
     /// Begins a new session, unless somebody else did so since `known` was agreed.
-    pub(super) async fn renew(&self, known: &Arc<Agreed>) -> Result<(), ConnectError> {
+    pub(crate) async fn renew(&self, known: &Arc<Agreed>) -> Result<(), ConnectError> {
         let _alone = self.renewing.lock().await;
         if !Arc::ptr_eq(&self.agreed(), known) {
             return Ok(());

@@ -146,8 +146,9 @@ impl Endpoint {
     }
 
     /// Ends every call that waits, and the session.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self, hub: &Hub) {
         self.shared.closing.close();
+        hub.end(TransportError::ClosedByUs);
         if let Some(goodbye) = self.goodbye() {
             goodbye.await;
         }

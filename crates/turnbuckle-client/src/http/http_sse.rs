@@ -109,7 +109,8 @@ impl HttpSse {
     }
 
     /// Ends every call that waits, and the stream.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&self, hub: &Hub) {
+        hub.end(TransportError::ClosedByUs);
         let before = std::mem::replace(&mut *self.lock(), State::Closed);
         if let State::Open(line) = before {
             line.waiting.end(TransportError::ClosedByUs);

@@ -34,6 +34,7 @@ fn rules(revision: Revision) -> Rules {
         log_level_per_request: false,
         listens: false,
         pings: true,
+        caches: false,
         promises: revision >= Revision::V2025_06_18,
         roots_change: true,
         visits_first: revision >= Revision::V2025_11_25,

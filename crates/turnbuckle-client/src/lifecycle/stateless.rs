@@ -30,6 +30,7 @@ pub(super) fn rules(info: &Implementation, capabilities: &ClientCapabilities) ->
         log_level_per_request: true,
         listens: true,
         pings: false,
+        caches: true,
         promises: true,
         roots_change: false,
         visits_first: false,

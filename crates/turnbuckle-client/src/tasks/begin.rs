@@ -95,8 +95,8 @@ impl Client {
 
     /// Waits for a task that nobody asked for as for any other call: within its patience, and cancelled when dropped.
     async fn awaited(&self, task: &Task) -> Result<Reply, CallError> {
-        let leash = Leash::new(self, &task.id, &task.options);
-        let limit = task.options.patience.total;
+        let leash = Leash::new(self, &task.0.id, &task.0.options);
+        let limit = task.0.options.patience.total;
         let outcome = tokio::time::timeout(limit, task.outcome()).await;
         match outcome {
             Ok(Err(error)) if !ended(&error) => Err(error),

@@ -41,12 +41,12 @@ pub(super) struct With {
 impl Task {
     /// Asks how the task is doing.
     pub(super) async fn look(&self) -> Result<Looked, CallError> {
-        let params = GetTaskParams::new(&self.id);
-        let beside = Beside::named(&self.id);
-        let client = &self.client;
-        let reply = client.ask_once(&method::TASKS_GET, &params, &beside, &self.options);
+        let params = GetTaskParams::new(&self.0.id);
+        let beside = Beside::named(&self.0.id);
+        let client = &self.0.client;
+        let reply = client.ask_once(&method::TASKS_GET, &params, &beside, &self.0.options);
         let looked = Looked::read(reply.await?)?;
-        if looked.task.task_id != self.id {
+        if looked.task.task_id != self.0.id {
             return Err(invalid("it is about another task".to_owned()));
         }
         let mut state = self.state();
@@ -66,19 +66,19 @@ impl Task {
         if responses.is_empty() {
             return Ok(());
         }
-        let params = UpdateTaskParams::new(&self.id, responses);
-        let beside = Beside::named(&self.id);
-        let client = &self.client;
-        let reply = client.ask_once(&method::TASKS_UPDATE, &params, &beside, &self.options);
+        let params = UpdateTaskParams::new(&self.0.id, responses);
+        let beside = Beside::named(&self.0.id);
+        let client = &self.0.client;
+        let reply = client.ask_once(&method::TASKS_UPDATE, &params, &beside, &self.0.options);
         complete(method::TASKS_UPDATE.name, &reply.await?)
     }
 
     /// Asks for the result of the task, and waits for it: 2025-11-25.
     pub(super) async fn fetch(&self) -> Result<Reply, CallError> {
-        let params = GetTaskParams::new(&self.id);
+        let params = GetTaskParams::new(&self.0.id);
         let beside = Beside::default();
-        let client = &self.client;
-        let reply = client.ask_once(&method::TASKS_RESULT, &params, &beside, &self.options);
+        let client = &self.0.client;
+        let reply = client.ask_once(&method::TASKS_RESULT, &params, &beside, &self.0.options);
         // The error is that of the call which became the task.
         reply.await.map_err(|error| match error {
             CallError::Refused {

@@ -32,7 +32,7 @@ impl Task {
                 reason: ended.task.status_message,
             });
         }
-        match self.client.inner.rules().tasks {
+        match self.0.client.inner.rules().tasks {
             TaskDesign::Offered => ended.into_outcome(),
             TaskDesign::Asked | TaskDesign::None => self.fetch().await,
         }
@@ -41,7 +41,7 @@ impl Task {
     /// Waits for the end of the task, and returns how it ended.
     pub(super) async fn until_ended(&self) -> Result<Looked, CallError> {
         // Listens before it looks, so that nothing is missed between two looks.
-        let mut signals = self.client.inner.hub.signals.subscribe();
+        let mut signals = self.0.client.inner.hub.signals.subscribe();
         loop {
             let looking = Instant::now();
             let mut looked = self.look().await?;
@@ -60,7 +60,7 @@ impl Task {
 
     /// Gives a task the input that it waits for.
     async fn give_input(&self, questions: BTreeMap<String, Question>) -> Result<(), CallError> {
-        match self.client.inner.rules().tasks {
+        match self.0.client.inner.rules().tasks {
             TaskDesign::Offered => self.answer_new(questions).await,
             // The server asks by requests, while the result is waited for.
             TaskDesign::Asked | TaskDesign::None => match self.fetch().await {
@@ -72,7 +72,7 @@ impl Task {
 
     /// Answers the questions that were not asked before.
     async fn answer_new(&self, mut questions: BTreeMap<String, Question>) -> Result<(), CallError> {
-        let rounds = self.options.max_rounds;
+        let rounds = self.0.options.max_rounds;
         if rounds == 0 {
             return Err(by_hand(&questions));
         }
@@ -90,14 +90,14 @@ impl Task {
             state.rounds += 1;
             state.asked.extend(questions.keys().cloned());
         }
-        let responses = self.client.answer_each(CALL, questions).await?;
+        let responses = self.0.client.answer_each(CALL, questions).await?;
         self.update(responses).await
     }
 
     /// A task that is still there after its lifetime is not coming back.
     fn check_lifetime(&self, task: &Described) -> Result<(), CallError> {
         let lifetime = task.ttl_ms.map(Duration::from_millis);
-        match lifetime.filter(|lifetime| self.begun.elapsed() > *lifetime) {
+        match lifetime.filter(|lifetime| self.0.begun.elapsed() > *lifetime) {
             Some(lifetime) => Err(CallError::TaskExpired { lifetime }),
             None => Ok(()),
         }
@@ -120,7 +120,7 @@ impl Task {
                 Ok(Signal::Change(Change::Task(told))) => {
                     let status = told.task.status;
                     let matters = status.is_final() || status == TaskStatus::InputRequired;
-                    if matters && told.task.task_id == self.id {
+                    if matters && told.task.task_id == self.0.id {
                         return;
                     }
                 }

@@ -56,7 +56,7 @@ mod tests {
         }
     }
 
-    fn sent(value: Value) -> Option<String> {
+    fn sent(value: &Value) -> Option<String> {
         let arguments = json!({ "a": value });
         let headers = headers(&[mark("A", &["a"])], arguments.as_object()).unwrap();
         let value = headers.get("mcp-param-a")?;
@@ -91,7 +91,7 @@ mod tests {
             ),
             (json!(null), None),
         ] {
-            assert_eq!(sent(value.clone()).as_deref(), expected, "{value}");
+            assert_eq!(sent(&value).as_deref(), expected, "{value}");
         }
     }
 

@@ -56,6 +56,8 @@ struct Shared {
     seen: Mutex<Vec<Seen>>,
     arrived: Notify,
     connections: AtomicUsize,
+    /// How often all streams were broken off.
+    hung_up: watch::Sender<usize>,
 }
 
 impl FakeHttp {
@@ -154,6 +156,11 @@ impl FakeHttp {
         }
     }
 
+    /// Breaks off every stream that is open.
+    pub(crate) fn hang_up(&self) {
+        self.shared.hung_up.send_modify(|times| *times += 1);
+    }
+
     /// How many connections were made.
     pub(crate) fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
@@ -188,9 +195,12 @@ pub(crate) struct Reply {
     body: Body,
 }
 
+/// A script at work.
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 enum Body {
     Whole(Vec<u8>),
-    Events(Box<dyn FnOnce(Events) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>),
+    Events(Box<dyn FnOnce(Events) -> Running + Send>),
     Raw(Vec<u8>),
 }
 
@@ -210,7 +220,7 @@ impl Reply {
     }
 
     /// The result of the request that was seen.
-    pub(crate) fn result(seen: &Seen, result: Value) -> Self {
+    pub(crate) fn result(seen: &Seen, result: &Value) -> Self {
         Self::json(
             &serde_json::json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": result }),
         )
@@ -335,6 +345,7 @@ impl Shared {
             seen: Mutex::default(),
             arrived: Notify::new(),
             connections: AtomicUsize::new(0),
+            hung_up: watch::Sender::new(0),
         }
     }
 
@@ -346,7 +357,12 @@ impl Shared {
             let reply = (self.answer)(&seen);
             self.seen.lock().unwrap().push(seen);
             self.arrived.notify_waiters();
-            if !send(reply, &mut reader, &mut writer).await {
+            let mut hung_up = self.hung_up.subscribe();
+            let sent = tokio::select! {
+                sent = send(reply, &mut reader, &mut writer) => sent,
+                _ = hung_up.changed() => false,
+            };
+            if !sent {
                 break;
             }
         }
@@ -413,7 +429,7 @@ async fn send<S: AsyncRead + AsyncWrite>(
 
 /// Runs a script and watches whether the client is still there.
 async fn stream<S: AsyncRead + AsyncWrite>(
-    script: impl FnOnce(Events) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    script: impl FnOnce(Events) -> Running,
     reader: &mut BufReader<ReadHalf<S>>,
     writer: &mut WriteHalf<S>,
 ) -> bool {

@@ -31,16 +31,16 @@ pub(crate) fn server(
 fn plain_answer(revision: &str, seen: &Seen, sessions: &AtomicUsize) -> Reply {
     let modern = revision == MODERN;
     match seen.rpc().as_str() {
-        "server/discover" if modern => Reply::result(seen, discovered()),
+        "server/discover" if modern => Reply::result(seen, &discovered()),
         "server/discover" => Reply::status(400),
         "initialize" => {
             let number = sessions.fetch_add(1, Ordering::SeqCst) + 1;
-            let reply = Reply::result(seen, initialized(revision));
+            let reply = Reply::result(seen, &initialized(revision));
             reply.header("Mcp-Session-Id", &format!("session-{number}"))
         }
-        "tools/call" => Reply::result(seen, output("done")),
+        "tools/call" => Reply::result(seen, &output("done")),
         _ if seen.json()["id"].is_null() || seen.rpc().is_empty() => Reply::status(202),
-        _ => Reply::result(seen, json!({})),
+        _ => Reply::result(seen, &json!({})),
     }
 }
 

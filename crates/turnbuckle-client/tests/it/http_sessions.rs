@@ -68,7 +68,7 @@ async fn a_server_may_do_without_sessions() {
                 "protocolVersion": LATEST_LEGACY, "capabilities": { "tools": {} },
                 "serverInfo": { "name": "fake", "version": "1" },
             });
-            (seen.rpc() == "initialize").then(|| Reply::result(seen, result))
+            (seen.rpc() == "initialize").then(|| Reply::result(seen, &result))
         });
         let client = connect(&fake, revision).await;
 
@@ -90,7 +90,7 @@ async fn a_session_id_that_cannot_be_one_is_refused() {
     for id in ["", "a b", "tab\tbed", "sitzung-\u{e4}", "b\u{7f}"] {
         let fake = server(LATEST_LEGACY, move |seen| {
             (seen.rpc() == "initialize")
-                .then(|| Reply::result(seen, json!({})).header("Mcp-Session-Id", id))
+                .then(|| Reply::result(seen, &json!({})).header("Mcp-Session-Id", id))
         });
 
         let problem = connect_error(&fake, LATEST_LEGACY).await;
@@ -329,7 +329,7 @@ async fn a_server_that_became_older_is_asked_anew() {
                 "resultType": "complete", "supportedVersions": [crate::http_peer::MODERN],
                 "capabilities": { "tools": {} }, "ttlMs": 0, "cacheScope": "private",
             });
-            Reply::result(seen, result)
+            Reply::result(seen, &result)
         })
     });
     let client = turnbuckle_client::Client::builder("test", "1")

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod caching;
 mod calls;
 #[cfg(unix)]
 mod child_again;
@@ -15,7 +16,10 @@ mod elicitation;
 mod fake_http;
 mod fake_lines;
 mod http_hostile;
+mod http_listening;
+mod http_opening;
 mod http_own_server;
+mod http_parameters;
 mod http_peer;
 mod http_posting;
 mod http_sessions;
@@ -49,5 +53,10 @@ mod stdio_probe;
 mod stdio_wire;
 mod tasks;
 mod tasks_scripted;
+mod tools;
+#[cfg(feature = "validation")]
+mod tools_checked;
+#[cfg(not(feature = "validation"))]
+mod tools_unchecked;
 #[cfg(unix)]
 mod unix;

@@ -18,9 +18,10 @@ fn task(status: &str, more: Value) -> Value {
         "taskId": "t-1", "status": status, "createdAt": "2026-07-28T00:00:00Z",
         "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttlMs": null, "pollIntervalMs": 2000,
     });
-    task.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
+    let Value::Object(more) = more else {
+        panic!("members to add");
+    };
+    task.as_object_mut().unwrap().extend(more);
     task
 }
 
@@ -376,7 +377,7 @@ fn older(tasks: Value, support: Value) -> FakeServer {
     server.answer("initialize", initialized);
     let mut tool = json!({ "name": "work", "inputSchema": { "type": "object" } });
     if !support.is_null() {
-        tool["execution"] = json!({ "taskSupport": support });
+        tool["execution"]["taskSupport"] = support;
     }
     server.answer("tools/list", json!({ "tools": [tool] }));
     server.on("tools/call", |call| match call["params"].get("task") {

@@ -168,7 +168,7 @@ async fn timed_out(checks: &Checks) -> Outcome {
 
 /// A slow call does not delay others on the same connection.
 async fn together(checks: &Checks) -> Outcome {
-    let slow = tokio::spawn(long_running(checks, 1.0).into_future());
+    let slow = tokio::spawn(long_running(checks, 2.0).into_future());
     for number in 0..8 {
         let said = checks.said("echo", json!({ "message": number.to_string() }));
         equal(said.await?, format!("Echo: {number}"))?;

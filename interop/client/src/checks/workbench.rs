@@ -177,7 +177,7 @@ async fn subscription(checks: &Checks) -> Outcome {
 
 /// A slow call does not delay others on the same connection.
 async fn together(checks: &Checks) -> Outcome {
-    let slow = checks.client.call_tool("wait", json!({ "seconds": 1 }));
+    let slow = checks.client.call_tool("wait", json!({ "seconds": 2 }));
     let slow = tokio::spawn(slow.into_future());
     sleep(Duration::from_millis(50)).await;
     let quick = (0..8).map(|number| {

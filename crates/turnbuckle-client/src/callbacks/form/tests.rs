@@ -4,13 +4,16 @@ use turnbuckle_ledger::req;
 use super::*;
 
 fn form(schema: Value) -> FormRequest {
-    let params = json!({ "message": "who are you?", "requestedSchema": schema });
+    let mut params = json!({ "message": "who are you?" });
+    params["requestedSchema"] = schema;
     FormRequest::new(serde_json::from_value(params).unwrap()).unwrap()
 }
 
 /// A form with one required field `it`.
 fn field(schema: Value) -> FormRequest {
-    form(json!({ "type": "object", "properties": { "it": schema }, "required": ["it"] }))
+    let mut form_schema = json!({ "type": "object", "required": ["it"] });
+    form_schema["properties"]["it"] = schema;
+    form(form_schema)
 }
 
 fn accepts(schema: &Value, value: &Value) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::http::HeaderValue;
+use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use turnbuckle_protocol::codec::headers::MediaType;
@@ -11,7 +11,7 @@ use super::Shared;
 use crate::{
     http::{
         pause::Pause,
-        wire::{Events, HttpError},
+        wire::{Events, HttpError, Response},
     },
     hub::Hub,
     lifecycle::Rules,
@@ -29,37 +29,67 @@ pub(super) async fn listen(
     opened: oneshot::Sender<()>,
 ) {
     let mut opened = Some(opened);
-    let session = shared.session.id();
-    let mut after: Option<HeaderValue> = None;
-    let mut pause = Pause::default();
-    let mut failures = 0;
+    let mut stream = Stream {
+        session: shared.session.id(),
+        ..Stream::default()
+    };
     loop {
-        let response = shared.get(&rules, session.as_ref(), after.as_ref()).await;
+        let session = stream.session.as_ref();
+        let response = shared.get(&rules, session, stream.after.as_ref()).await;
         drop(opened.take());
         match response {
             Ok(response) if response.is(MediaType::EventStream) => {
-                failures = 0;
-                let mut events = response.events();
-                read(&mut events, &hub).await;
-                pause.note(&events);
-                if let Some(id) = events.last_event_id() {
-                    after = HeaderValue::from_bytes(id.as_bytes()).ok();
-                }
+                stream.read(response, &hub).await;
             }
-            Ok(response) if response.status().is_server_error() => failures += 1,
-            // Most servers have no such stream; and if the session is over, the next request will notice.
-            Ok(response) => {
-                return tracing::debug!(status = %response.status(), "the server has no stream");
-            }
-            Err(problem) if problem.may_pass() => failures += 1,
+            Ok(response) if response.status().is_server_error() => stream.failures += 1,
+            Ok(response) => return stream.none(&response, &shared, &hub),
+            Err(problem) if problem.may_pass() => stream.failures += 1,
             Err(problem) => return tracing::warn!(%problem, "the server's stream is unusable"),
         }
-        tokio::time::sleep(pause.after(failures)).await;
+        tokio::time::sleep(stream.pause.after(stream.failures)).await;
+    }
+}
+
+/// What is known of the stream from one connection to the next.
+#[derive(Default)]
+struct Stream {
+    session: Option<HeaderValue>,
+    after: Option<HeaderValue>,
+    pause: Pause,
+    failures: u32,
+    was_open: bool,
+}
+
+impl Stream {
+    async fn read(&mut self, response: Response, hub: &Arc<Hub>) {
+        // A server that cannot go on where it ended may have had something to say in between.
+        if self.was_open && self.after.is_none() {
+            hub.gap();
+        }
+        self.was_open = true;
+        self.failures = 0;
+        let mut events = response.events();
+        until_end(&mut events, hub).await;
+        self.pause.note(&events);
+        if let Some(id) = events.last_event_id() {
+            self.after = HeaderValue::from_bytes(id.as_bytes()).ok();
+        }
+    }
+
+    /// There is no stream: most servers have none, and never had. But if there was one, the session is over.
+    fn none(&self, response: &Response, shared: &Shared, hub: &Arc<Hub>) {
+        let status = response.status();
+        tracing::debug!(%status, "the server has no stream");
+        let ended = self.was_open && status == StatusCode::NOT_FOUND;
+        // Whoever called in the meantime may have begun a new one already.
+        if ended && self.session.is_some() && shared.session.id() == self.session {
+            hub.session_over();
+        }
     }
 }
 
 /// Hands on every message until the stream ends.
-async fn read(events: &mut Events, hub: &Arc<Hub>) {
+async fn until_end(events: &mut Events, hub: &Arc<Hub>) {
     loop {
         match events.next().await {
             Ok(Some(event)) if event.name == "message" && !event.data.is_empty() => {

@@ -110,5 +110,6 @@ async fn read(mut events: Events, hub: Arc<Hub>, waiting: Arc<Waiting>) {
             Err(problem) => break problem.into(),
         }
     };
-    waiting.end(reason);
+    waiting.end(reason.clone());
+    hub.end(reason);
 }

@@ -34,6 +34,8 @@ impl Dialer {
         let mut connector = HttpConnector::new();
         // Requests are small and each is written at once: waiting for more only costs time.
         connector.set_nodelay(true);
+        // A stream may be silent for hours; that the other side is gone must show some time.
+        connector.set_keepalive(Some(Duration::from_secs(60)));
         // TLS, if wanted, comes on top.
         connector.enforce_http(false);
         Self::of_service(connector)

@@ -49,7 +49,7 @@ pub enum HttpError {
         limit: usize,
     },
     /// A body of a kind that the protocol does not have, such as the page of a proxy.
-    #[error("expected JSON or an event stream, got {}: {excerpt}", content_type.as_deref().unwrap_or("a body of no kind"))]
+    #[error("expected JSON or an event stream, got {}", kind_and_excerpt(.content_type.as_deref(), .excerpt))]
     ContentType {
         /// The header, if there was one.
         content_type: Option<String>,
@@ -161,5 +161,13 @@ impl fmt::Display for Cause {
 impl Error for Cause {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.source()?.source()
+    }
+}
+
+fn kind_and_excerpt(content_type: Option<&str>, excerpt: &str) -> String {
+    let kind = content_type.unwrap_or("a body that does not say what it is");
+    match excerpt {
+        "" => kind.to_owned(),
+        _ => format!("{kind}: {excerpt}"),
     }
 }

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "so that a test says `json!` where it is needed"
+)]
+
 use serde_json::json;
 use turnbuckle_ledger::req;
 

@@ -1,0 +1,321 @@
+//! Arguments that are repeated in headers.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "so that a test says `json!` where it is needed"
+)]
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use turnbuckle_client::{CallError, Client, EraChoice, Oddity, http::Http};
+use turnbuckle_ledger::req;
+
+use crate::fake_http::{FakeHttp, Reply, Seen};
+use crate::fake_lines::{FakeServer, discovered, initialized};
+
+/// A modern server whose tools and answers to calls the test decides.
+fn modern(
+    tools: impl Fn(&Seen) -> Value + Send + Sync + 'static,
+    call: impl Fn(&Seen) -> Option<Value> + Send + Sync + 'static,
+) -> FakeHttp {
+    FakeHttp::in_memory(move |seen| match seen.rpc().as_str() {
+        "server/discover" => Reply::result(seen, complete(discovered())),
+        "tools/list" => Reply::result(seen, complete(tools(seen))),
+        "tools/call" => match call(seen) {
+            None => Reply::result(seen, complete(json!({ "content": [] }))),
+            Some(error) => {
+                let answer = json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "error": error });
+                Reply::json(&answer).with_status(400)
+            }
+        },
+        other => panic!("nobody should ask for `{other}`"),
+    })
+}
+
+fn complete(mut result: Value) -> Value {
+    result["resultType"] = json!("complete");
+    result["ttlMs"] = json!(60_000);
+    result["cacheScope"] = json!("private");
+    result
+}
+
+fn tool(name: &str, properties: Value) -> Value {
+    json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } })
+}
+
+async fn connect(fake: &FakeHttp) -> Client {
+    let builder = Client::builder("test", "1").era(EraChoice::Modern);
+    builder.connect(at(fake)).await.unwrap()
+}
+
+fn at(fake: &FakeHttp) -> Http {
+    Http::new(fake.url("/mcp")).through(fake.dial())
+}
+
+fn posted(fake: &FakeHttp, method: &str) -> Vec<Seen> {
+    let mut seen = fake.seen();
+    seen.retain(|seen| seen.rpc() == method);
+    seen
+}
+
+/// The `Mcp-Param-*` headers of a request, by name.
+fn params(seen: &Seen) -> Vec<(String, String)> {
+    let mut params: Vec<_> = seen
+        .headers
+        .iter()
+        .filter_map(|(name, value)| {
+            let name = name.as_str().strip_prefix("mcp-param-")?;
+            Some((name.to_owned(), value.to_str().unwrap().to_owned()))
+        })
+        .collect();
+    params.sort();
+    params
+}
+
+fn trip() -> Value {
+    let place = json!({ "type": "object", "properties": {
+        "zone": { "type": "string", "x-mcp-header": "Zone" },
+    } });
+    tool(
+        "trip",
+        json!({
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "days": { "type": "integer", "x-mcp-header": "Days" },
+            "dry": { "type": "boolean", "x-mcp-header": "Dry" },
+            "place": place,
+            "zone": { "type": "string" },
+        }),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn marked_arguments_are_repeated_in_headers() {
+    req!(
+        "http.param.client-support",
+        "http.param.extract-path",
+        "http.param.present",
+        "http.param.null-omit",
+        "http.param.absent-omit",
+        "http.header.extract-from-body",
+        "http.header.mcp-method",
+        "http.header.mcp-name",
+        "http.value.encode",
+        "http.value.types",
+        "http.value.base64"
+    );
+    let fake = modern(|_| json!({ "tools": [trip()] }), |_| None);
+    let client = connect(&fake).await;
+    client.tools().all().await.unwrap();
+
+    for arguments in [
+        json!({ "region": "us-west1", "days": 3, "dry": false, "place": { "zone": "a" }, "zone": "b" }),
+        json!({ "region": "Hello, 世界", "days": null }),
+        json!({ "region": "", "zone": "b" }),
+        json!({}),
+    ] {
+        client.call_tool("trip", arguments).await.unwrap();
+    }
+
+    let calls = posted(&fake, "tools/call");
+    let expected: [&[(&str, &str)]; 4] = [
+        &[
+            ("days", "3"),
+            ("dry", "false"),
+            ("region", "us-west1"),
+            ("zone", "a"),
+        ],
+        &[("region", "=?base64?SGVsbG8sIOS4lueVjA==?=")],
+        &[("region", "")],
+        &[],
+    ];
+    for (call, expected) in calls.iter().zip(expected) {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        assert_eq!(params(call), expected);
+        assert_eq!(call.header("mcp-name"), "trip");
+        assert_eq!(call.header("mcp-method"), "tools/call");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_with_a_bad_mark_is_left_out_and_reported() {
+    req!(
+        "http.param.reject-tool",
+        "http.param.reject-exclude",
+        "http.param.reject-log"
+    );
+    let bad = tool(
+        "bad",
+        json!({ "a": { "type": "number", "x-mcp-header": "A" } }),
+    );
+    let good = tool(
+        "good",
+        json!({ "a": { "type": "string", "x-mcp-header": "A" } }),
+    );
+    let fake = modern(move |_| json!({ "tools": [bad, good] }), |_| None);
+    let oddities = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&oddities);
+    let builder = Client::builder("test", "1")
+        .era(EraChoice::Modern)
+        .on_oddity(move |oddity| heard.lock().unwrap().push(oddity));
+    let client = builder.connect(at(&fake)).await.unwrap();
+
+    // The second time it comes from what was kept.
+    for _ in 0..2 {
+        let tools = client.tools().all().await.unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["good"]);
+    }
+
+    assert_eq!(posted(&fake, "tools/list").len(), 1);
+    let oddities = oddities.lock().unwrap();
+    assert_eq!(oddities.len(), 1, "{oddities:?}");
+    assert!(matches!(&oddities[0], Oddity::BadMark { tool, .. } if tool == "bad"));
+    assert!(oddities[0].to_string().contains("/properties/a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn elsewhere_marks_mean_nothing() {
+    req!("http.param.other-transport");
+    let listed = || {
+        let bad = tool(
+            "bad",
+            json!({ "a": { "type": "number", "x-mcp-header": "A" } }),
+        );
+        json!({ "tools": [bad, trip()] })
+    };
+    let lines = FakeServer::modern();
+    lines.answer("tools/list", listed());
+    lines.answer("tools/call", json!({ "content": [] }));
+    let session = FakeHttp::in_memory(move |seen| match seen.rpc().as_str() {
+        "initialize" => Reply::result(seen, initialized("2025-11-25")),
+        "tools/list" => Reply::result(seen, listed()),
+        "tools/call" => Reply::result(seen, json!({ "content": [] })),
+        _ if seen.method == "GET" => Reply::status(405),
+        _ => Reply::status(202),
+    });
+    let builder = Client::builder("test", "1").era(EraChoice::Legacy);
+    let clients = [
+        lines.connect().await,
+        builder.connect(at(&session)).await.unwrap(),
+    ];
+    for client in clients {
+        assert_eq!(client.tools().all().await.unwrap().len(), 2);
+        let arguments = json!({ "region": "us", "days": 1.5 });
+        client.call_tool("trip", arguments).await.unwrap();
+    }
+    for call in posted(&session, "tools/call") {
+        assert!(params(&call).is_empty());
+        assert_eq!(call.header("mcp-name"), "");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_argument_that_no_header_can_hold_is_not_sent() {
+    let fake = modern(|_| json!({ "tools": [trip()] }), |_| None);
+    let client = connect(&fake).await;
+    client.tools().all().await.unwrap();
+
+    for (arguments, argument) in [
+        (json!({ "days": 9_007_199_254_740_993_u64 }), "days"),
+        (json!({ "days": 0.5 }), "days"),
+        (json!({ "place": { "zone": ["a"] } }), "place.zone"),
+    ] {
+        let error = client.call_tool("trip", arguments).await.unwrap_err();
+
+        match error {
+            CallError::UnsendableArgument { argument: at, .. } => assert_eq!(at, argument),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(posted(&fake, "tools/call").is_empty());
+}
+
+fn mismatch() -> Value {
+    json!({ "code": -32020, "message": "Header mismatch" })
+}
+
+/// Refuses a call unless it has the header that the newest definition wants.
+fn wants(header: &'static str) -> impl Fn(&Seen) -> Option<Value> + Send + Sync + 'static {
+    move |seen| seen.header(header).is_empty().then(mismatch)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mismatch_is_mended_by_listing_the_tools_again() {
+    req!("http.param.refresh", "http.param.latest-schema");
+    let city = |header: &str| {
+        let city = json!({ "city": { "type": "string", "x-mcp-header": header } });
+        json!({ "tools": [tool("forecast", city)] })
+    };
+    let turn = Mutex::new(0);
+    let tools = move |_: &Seen| {
+        let mut turn = turn.lock().unwrap();
+        *turn += 1;
+        city(if *turn == 1 { "Old" } else { "City" })
+    };
+    let fake = modern(tools, wants("mcp-param-city"));
+    let client = connect(&fake).await;
+    client.tools().all().await.unwrap();
+
+    let output = client
+        .call_tool("forecast", json!({ "city": "Oslo" }))
+        .await;
+
+    output.unwrap();
+    let calls = posted(&fake, "tools/call");
+    let sent: Vec<_> = calls.iter().map(params).collect();
+    let header = |name: &str| vec![(name.to_owned(), "Oslo".to_owned())];
+    assert_eq!(sent, [header("old"), header("city")]);
+    assert_ne!(calls[0].json()["id"], calls[1].json()["id"]);
+    assert_eq!(posted(&fake, "tools/list").len(), 2);
+
+    // From now on it is known.
+    let again = client
+        .call_tool("forecast", json!({ "city": "Oslo" }))
+        .await;
+    again.unwrap();
+    assert_eq!(posted(&fake, "tools/call").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_nobody_listed_is_looked_up_when_it_has_to_be() {
+    req!("http.param.refresh");
+    let tools = |seen: &Seen| match seen.json()["params"]["cursor"].as_str() {
+        None => json!({ "tools": [tool("other", json!({}))], "nextCursor": "2" }),
+        Some(_) => json!({ "tools": [trip()], "nextCursor": "3" }),
+    };
+    let fake = modern(tools, wants("mcp-param-region"));
+    let client = connect(&fake).await;
+
+    client
+        .call_tool("trip", json!({ "region": "us" }))
+        .await
+        .unwrap();
+
+    // The third page was not needed.
+    assert_eq!(posted(&fake, "tools/list").len(), 2);
+    assert_eq!(posted(&fake, "tools/call").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mismatch_that_listing_does_not_mend_is_an_error() {
+    for tools in [
+        json!({ "tools": [trip()] }),
+        json!({ "tools": [] }),
+        json!({ "tools": [], "nextCursor": "again" }),
+    ] {
+        let fake = modern(move |_| tools.clone(), |_| Some(mismatch()));
+        let client = connect(&fake).await;
+        client.list_tools(None).await.unwrap();
+
+        let error = client.call_tool("trip", json!({ "region": "us" })).await;
+
+        let error = error.unwrap_err();
+        assert_eq!(error.rpc().unwrap().code, -32020);
+        assert_eq!(error.status().unwrap(), 400);
+        assert_eq!(posted(&fake, "tools/call").len(), 1);
+        assert!(posted(&fake, "tools/list").len() <= 3);
+    }
+}

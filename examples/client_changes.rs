@@ -1,0 +1,48 @@
+//! A client that hears of changes.
+//!
+//! ```console
+//! $ cargo run -q --example client_changes -- --check
+//! ```
+
+use std::error::Error;
+
+use turnbuckle::client::{Change, Client, EraChoice, Heard};
+use turnbuckle::types::SubscriptionFilter;
+use turnbuckle::{Resource, Server, memory};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    for era in [EraChoice::Modern, EraChoice::Legacy] {
+        let server = Server::new("weather", "1.0.0").resource(Resource::text(
+            "weather://oslo",
+            "Oslo",
+            "rain",
+        ));
+        let client = Client::builder("watcher", "1.0.0").era(era);
+        let client = memory::connect_as(client, server.clone()).await?;
+
+        let filter = SubscriptionFilter::new()
+            .resources_list_changed(true)
+            .resource_subscriptions(vec!["weather://oslo".to_owned()]);
+        let mut changes = client.listen(filter).await?;
+        server.resource_updated("weather://oslo");
+        server.add_resource(Resource::text("weather://rome", "Rome", "sun"));
+
+        let mut heard = Vec::new();
+        while heard.len() < 2 {
+            match changes.next().await.ok_or("the stream ended")?? {
+                Heard::Listening(filter) => println!("listening for {filter:?}"),
+                Heard::Change(change) => {
+                    println!("changed: {change:?}");
+                    heard.push(change);
+                }
+                other => println!("{other:?}"),
+            }
+        }
+        let uri = "weather://oslo".to_owned();
+        assert!(heard.contains(&Change::Resource { uri }));
+        assert!(heard.contains(&Change::Resources));
+        assert_eq!(client.resources().all().await?.len(), 2);
+    }
+    Ok(())
+}
