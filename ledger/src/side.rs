@@ -68,5 +68,6 @@ mod tests {
         assert_eq!(sides("turnbuckle-cli::bin/turnbuckle"), [false, true]);
         assert_eq!(sides("turnbuckle-protocol::it"), [true, true]);
         assert_eq!(sides("turnbuckle-schema"), [true, true]);
+        assert_eq!(sides("turnbuckle-schema"), [true, true]);
     }
 }

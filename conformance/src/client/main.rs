@@ -7,6 +7,7 @@
 mod calls;
 mod headers;
 mod questions;
+mod skills;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -39,6 +40,10 @@ async fn run() -> Result<(), Box<dyn Error>> {
         "http-invalid-tool-headers" => headers::leave_bad_tools_alone(&task).await,
         "elicitation-sep1034-client-defaults" => questions::accept_defaults(&task).await,
         "sep-2322-client-request-state" => questions::go_several_rounds(&task).await,
+        "sep-2640-client-no-prefetch" => skills::list(&task).await,
+        "sep-2640-client-verify-digest"
+        | "sep-2640-client-verify-size"
+        | "sep-2640-client-verify-frontmatter" => skills::refuse_a_changed_one(&task).await,
         other => Err(format!("there is no scenario `{other}` here").into()),
     }
 }

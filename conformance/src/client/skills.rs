@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use turnbuckle_client::SkillError;
+
 use crate::Task;
 
 /// Lists skills, and reads none of their files.
@@ -12,13 +14,16 @@ pub(crate) async fn list(task: &Task) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads a skill that is not what the list says it is; its other files are left alone then.
+/// Reads every skill and its files. Those whose instructions are not what the list says are left alone.
 pub(crate) async fn refuse_a_changed_one(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task.connect().await?;
-    for skill in client.skills().all().await? {
-        match client.read_skill(&skill).await {
-            Ok(_) => return Err(format!("{} was read, and should not have been", skill.uri).into()),
-            Err(_) => continue,
+    for entry in client.skills().all().await? {
+        let skill = match client.read_skill(&entry).await {
+            Err(SkillError::Mismatch(_)) => continue,
+            skill => skill?,
+        };
+        for file in skill.files() {
+            skill.file(&file.uri).await?;
         }
     }
     client.close().await;

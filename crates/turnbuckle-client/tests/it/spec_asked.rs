@@ -187,7 +187,6 @@ async fn what_is_asked_right_after_the_handshake_is_answered() {
     let server = FakeServer::legacy("2025-11-25");
     server.hold("initialize");
     let connecting = server.connecting(turnbuckle_client::Client::builder("test", "1.0"));
-    let connecting = tokio::spawn(connecting);
     let initialize = server.next("initialize").await;
     let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "a", "version": "1" } });
     let answer = json!({ "jsonrpc": "2.0", "id": initialize["id"], "result": result });
@@ -200,5 +199,5 @@ async fn what_is_asked_right_after_the_handshake_is_answered() {
 
     let pong = server.next_answer(json!("early")).await;
     assert_eq!(pong["result"], json!({}));
-    connecting.await.unwrap().unwrap();
+    connecting.await.unwrap().unwrap().unwrap();
 }

@@ -1,0 +1,49 @@
+//! Listening for changes, as a modern server sees it.
+
+use std::future::IntoFuture;
+
+use serde_json::{Value, json};
+use turnbuckle_client::Heard;
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::SubscriptionFilter;
+
+use crate::fake_lines::FakeServer;
+
+/// Acknowledges whatever is listened for.
+async fn acknowledge(server: &FakeServer) -> Value {
+    let request = server.next("subscriptions/listen").await;
+    let params = json!({
+        "notifications": request["params"]["notifications"],
+        "_meta": { "io.modelcontextprotocol/subscriptionId": request["id"] },
+    });
+    server
+        .notify("notifications/subscriptions/acknowledged", params)
+        .await;
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_filter_is_always_there_and_says_no_more_than_was_asked_for() {
+    req!("subscriptions.filter.required");
+    let mut one = SubscriptionFilter::default();
+    one.resource_subscriptions = Some(vec!["file:///a".to_owned()]);
+    let mut other = SubscriptionFilter::default();
+    other.tools_list_changed = Some(true);
+    for (filter, expected) in [
+        (SubscriptionFilter::default(), json!({})),
+        (one, json!({ "resourceSubscriptions": ["file:///a"] })),
+        (other, json!({ "toolsListChanged": true })),
+    ] {
+        let server = FakeServer::modern();
+        server.hold("subscriptions/listen");
+        let client = server.connect().await;
+
+        let (listening, request) = tokio::join!(client.listen(filter).into_future(), async {
+            acknowledge(&server).await
+        });
+
+        assert_eq!(request["params"]["notifications"], expected);
+        let heard = listening.unwrap().next().await;
+        assert!(matches!(heard, Some(Ok(Heard::Listening(_)))), "{heard:?}");
+    }
+}
