@@ -74,14 +74,14 @@ def lines_of(command, errors):
     return [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
 
 
-def how_it_ended(log):
+def how_it_ended(log, expected=None):
     """A server ends with 0, when its input does or when it is told to; a client may start more than one."""
     for _ in range(50):
         said = log.read_text(errors="replace") if log.exists() else ""
         events = "; ".join(re.findall(r"^= (.*)$", said, re.MULTILINE))
         started, ended = re.findall(r"pid \d+", events), re.findall(r"exit (-?\d+)", events)
         if started and len(ended) == len(started):
-            return {"ok": set(ended) == {"0"}, "detail": events}
+            return {"ok": ended == expected if expected else set(ended) == {"0"}, "detail": events}
         time.sleep(0.1)
     return {"ok": False, "detail": f"a server is still running ({events})"}
 

@@ -8,7 +8,7 @@ import sys
 import time
 
 from packages import HERE, TARGET, Cargo, Npm, Pip, Program
-from rows import LOGS, Row
+from rows import LOGS, Row, how_it_ended
 from tap import Tap
 
 COMMAND_LINE = TARGET / "debug" / "turnbuckle"
@@ -30,14 +30,19 @@ TOOLS_ONLY = dict.fromkeys(
     elicitation declined url_elicitation sampling roots cancellation timeout subscription together""".split(),
     "this server has only tools, and quick ones")
 NO_TOOL_ERROR = {"tool_error": "tried with servers whose tools can fail"}
-NO_LOGGING = {"logging": "this package leaves it to the server to declare logging"}
+UNTOLD = dict.fromkeys(["logging", "subscription"], "this package declares neither before 2026-07-28")
+DEADLY = dict.fromkeys(["cancellation", "timeout"], "this server dies of notifications/cancelled")
+UNKNOWN = dict.fromkeys(["structured", "elicitation", "declined", "url_elicitation"], "2024-11-05 does not have it")
 STATELESS = dict.fromkeys(["elicitation", "declined", "url_elicitation", "sampling", "roots", "subscription"],
                           "without a session this package neither asks nor tells")
 
 SERVERS = Npm("@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31",
               "@modelcontextprotocol/server-memory@2026.8.31")
 SDK_2 = Npm("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2", "zod@4")
-MCP_2 = Pip("mcp==2.3.0")
+TYPESCRIPT_EARLY = Program(Npm("@modelcontextprotocol/sdk@1.0.4", "zod@3", "eventsource@2"), "server1.mjs")
+PYTHON = Program(Pip("mcp==2.3.0"), "server.py")
+PYTHON_1 = Program(Pip("mcp==1.30.0"), "server1.py")
+PYTHON_EARLY = Program(Pip("mcp==1.2.1", "pydantic<2.11"), "server1.py")
 TIME = Pip("mcp-server-time==2026.10.19")
 RMCP = Program(Cargo("rmcp"), "turnbuckle-interop-rmcp-server")
 
@@ -135,12 +140,22 @@ class Refused(Server):
         super().__init__(f"{name}, refused", *others, {})
 
 
+class Fragile(Server):
+    """A server that dies of the first question of 2026-07-28, and is started again."""
+
+    def afterwards(self, transport, log):
+        if transport == "stdio":
+            yield "exit", how_it_ended(log, ["1", "0"])
+
+
 def farewell(log):
-    """Every session that a server has begun is ended by the client, and by nobody else."""
-    said = log.read_text(errors="replace").lower()
-    begun = set(re.findall(r"^mcp-session-id: (\S+)\r?$", said, re.MULTILINE))
-    ended = set(re.findall(r"delete /mcp .*?mcp-session-id: (\S+)\r?\n", said, re.DOTALL))
-    return {"ok": begun == ended, "detail": f"{len(begun)} sessions were begun and {len(ended)} ended"}
+    """Every session that our client lived in is ended by it."""
+    used, ended = set(), set()
+    for message in re.split(r"^(?=[<>] \[)", log.read_text(errors="replace"), flags=re.MULTILINE):
+        if found := re.match(r"> \[\d+\] (\w+) .*?^mcp-session-id: (\S+)", message, re.MULTILINE | re.DOTALL):
+            used.add(found[2])
+            ended |= {found[2]} if found[1] == "DELETE" else set()
+    return {"ok": used == ended, "detail": f"{len(used)} sessions were begun, and {len(ended)} ended"}
 
 
 class Listening:
@@ -174,11 +189,7 @@ class Listening:
 
 
 def typescript(mode):
-    return Workbench(SDK_2, "server.mjs", mode)
-
-
-class Workbench(Program):
-    """A server of ours, on a package of another project."""
+    return Program(SDK_2, "server.mjs", mode)
 
 
 ROWS = [
@@ -197,14 +208,20 @@ ROWS = [
            NO_TOOL_ERROR | STATELESS),
     Server("typescript 2.4.0 modern only", "workbench", "auto", "2026-07-28", BOTH, typescript("modern"), NO_TOOL_ERROR),
     Server("typescript 2.4.0 legacy only", "workbench", "auto", "2025-11-25", BOTH, typescript("legacy"), NO_TOOL_ERROR),
-    Server("python 2.3.0", "workbench", "auto", "2026-07-28", BOTH, Workbench(MCP_2, "server.py"), NO_TOOL_ERROR),
-    Server("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, Workbench(MCP_2, "server.py"),
-           NO_TOOL_ERROR | NO_LOGGING | {"subscription": "this package has no subscriptions before 2026-07-28"}),
+    Server("typescript 1.0.4", "workbench", "auto", "2024-11-05", ("stdio", "sse"), TYPESCRIPT_EARLY,
+           NO_TOOL_ERROR | UNKNOWN),
+    Server("python 2.3.0", "workbench", "auto", "2026-07-28", BOTH, PYTHON, NO_TOOL_ERROR),
+    Server("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, PYTHON,
+           NO_TOOL_ERROR | UNTOLD),
+    Server("python 1.30.0", "workbench", "auto", "2025-11-25", ALL, PYTHON_1, NO_TOOL_ERROR | UNTOLD),
+    Fragile("python 1.2.1", "workbench", "auto", "2024-11-05", ("stdio", "sse"), PYTHON_EARLY,
+            NO_TOOL_ERROR | UNTOLD | UNKNOWN | DEADLY | {"completion": "this package leaves it out",
+            "together": "this server answers one after the other"}),
     Server("rmcp 3.8.0", "workbench", "auto", "2026-07-28", BOTH, RMCP, NO_TOOL_ERROR),
     Server("rmcp 3.8.0", "workbench", "legacy", "2025-11-25", BOTH, RMCP, NO_TOOL_ERROR),
     Refused("typescript 2.4.0 modern only", "workbench", "legacy", "none", BOTH, typescript("modern")),
     Refused("typescript 2.4.0 legacy only", "workbench", "modern", "none", BOTH, typescript("legacy")),
     ByCommandLine("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(), {}),
     ByCommandLine("typescript 2.4.0 dual", "workbench", "auto", "2026-07-28", BOTH, typescript("dual"), {}),
-    ByCommandLine("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, Workbench(MCP_2, "server.py"), {}),
+    ByCommandLine("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, PYTHON, {}),
 ]

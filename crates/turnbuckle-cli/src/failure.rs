@@ -17,7 +17,7 @@ pub(crate) struct Failure {
     kind: Kind,
     message: String,
     hint: Option<String>,
-    document: Option<Value>,
+    document: Option<Box<Value>>,
 }
 
 /// Who has the last word.
@@ -61,13 +61,13 @@ impl Failure {
 
     /// Adds what the server said, for programs.
     pub(crate) fn document(mut self, document: Value) -> Self {
-        self.document = Some(document);
+        self.document = Some(Box::new(document));
         self
     }
 
     /// Returns what the server said, for programs.
     pub(crate) fn as_document(&self) -> Option<&Value> {
-        self.document.as_ref()
+        self.document.as_deref()
     }
 
     /// Says how to go on, unless that is said already.

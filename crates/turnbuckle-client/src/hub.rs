@@ -11,12 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, broadcast};
+use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::LoggingMessageParams;
 
 use crate::cache::Cache;
 use crate::change::Change;
 use crate::client::Inner;
 use crate::error::TransportError;
+use crate::given_up::GivenUp;
 use crate::incoming::{self, Received};
 use crate::limits::Limits;
 use crate::listen::Subscriptions;
@@ -35,6 +37,7 @@ const LAG: usize = 256;
 pub(crate) struct Hub {
     pub(crate) limits: Limits,
     pub(crate) watchers: Arc<Watchers>,
+    pub(crate) given_up: Arc<GivenUp>,
     pub(crate) signals: broadcast::Sender<Signal>,
     /// The listen requests that are open, by their ids.
     pub(crate) subscriptions: Subscriptions,
@@ -71,6 +74,7 @@ impl Hub {
     pub(crate) fn new(limits: Limits, listeners: Listeners) -> Arc<Self> {
         Arc::new(Self {
             watchers: Arc::default(),
+            given_up: Arc::default(),
             signals: broadcast::Sender::new(LAG),
             subscriptions: Subscriptions::default(),
             cache: Mutex::new(Cache::new(limits.kept_answers, limits.kept_bytes)),
@@ -97,7 +101,7 @@ impl Hub {
     /// Takes a message that is not the answer somebody waits for.
     pub(crate) fn receive(self: &Arc<Self>, received: Received) {
         match received {
-            Received::Answer { id, .. } => self.odd(Oddity::AnswerForNobody(id)),
+            Received::Answer { id, .. } => self.unawaited(id),
             Received::BadAnswer { error, .. } => self.odd(Oddity::InvalidAnswer(error)),
             Received::Complaint(error) => self.odd(Oddity::Complaint(error)),
             Received::Malformed { id, error } => {
@@ -106,6 +110,13 @@ impl Hub {
             }
             Received::Notification { method, params } => self.told(&method, params.as_str()),
             Received::Request { id, method, params } => self.asked(id, method, params),
+        }
+    }
+
+    /// Takes an answer that nobody waits for: odd, unless somebody did and gave up.
+    pub(crate) fn unawaited(&self, id: RequestId) {
+        if !self.given_up.take(&id) {
+            self.odd(Oddity::AnswerForNobody(id));
         }
     }
 

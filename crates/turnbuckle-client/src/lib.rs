@@ -14,6 +14,7 @@ mod error;
 #[cfg(test)]
 #[path = "../tests/it/fake_http.rs"]
 mod fake_http;
+mod given_up;
 pub mod http;
 mod hub;
 mod incoming;

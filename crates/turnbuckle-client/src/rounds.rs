@@ -25,18 +25,11 @@ use crate::error::CallError;
 pub(crate) trait Answerable: Serialize + Versioned + Clone {
     /// Puts the answers in, and the state that goes back unchanged.
     fn answer(&mut self, responses: InputResponses, state: Option<String>);
-
-    /// Returns them as those of a tool, if they are.
-    fn as_tool_call(&self) -> Option<&CallToolParams> {
-        None
-    }
 }
 
 macro_rules! answerable {
-    ($($params:ty $({ $($more:tt)* })?),*) => {$(
+    ($($params:ty),*) => {$(
         impl Answerable for $params {
-            $($($more)*)?
-
             fn answer(&mut self, responses: InputResponses, state: Option<String>) {
                 self.input_responses = (!responses.is_empty()).then_some(responses);
                 self.request_state = state;
@@ -45,15 +38,7 @@ macro_rules! answerable {
     )*};
 }
 
-answerable!(
-    CallToolParams {
-        fn as_tool_call(&self) -> Option<&CallToolParams> {
-            Some(self)
-        }
-    },
-    GetPromptParams,
-    ReadResourceParams
-);
+answerable!(CallToolParams, GetPromptParams, ReadResourceParams);
 
 impl Client {
     /// Asks as often as the server has questions, within the bounds of the call.
@@ -99,17 +84,7 @@ impl Client {
         beside: Beside<'_>,
         options: &Options,
     ) -> Result<R, CallError> {
-        let again = params
-            .as_tool_call()
-            .filter(|_| self.asks_for_tasks())
-            .cloned();
-        let reply = match self.ask_in_rounds(method, params, beside, options).await {
-            Ok(reply) => self.settled(method, reply, options).await?,
-            Err(error) => match again {
-                Some(params) => self.called_as_task_after(error, params, options).await?,
-                None => return Err(error),
-            },
-        };
+        let reply = self.ask_in_rounds(method, params, beside, options).await?;
         complete(method.name, &reply)?;
         reply.read(method.name)
     }

@@ -16,13 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 use turnbuckle_protocol::types::{
-    CallToolResult, InputResponses,
+    InputResponses,
     tasks::{GetTaskResult, Task as Described},
 };
 
 use crate::call::Options;
 use crate::client::Client;
 use crate::error::CallError;
+use crate::tools::ToolOutput;
 
 /// A call that is answered later: a handle on the server's work.
 ///
@@ -34,6 +35,8 @@ pub struct Task(Arc<Inner>);
 struct Inner {
     client: Client,
     id: String,
+    /// The tool that was called, as far as that is known.
+    tool: Option<String>,
     options: Options,
     begun: Instant,
     state: Mutex<State>,
@@ -51,20 +54,33 @@ struct State {
 }
 
 impl Task {
-    fn new(client: &Client, id: String, options: Options) -> Self {
+    /// A task that nothing is known of but its name.
+    fn named(client: &Client, id: String) -> Self {
         Self(Arc::new(Inner {
             client: client.clone(),
             id,
-            options,
+            tool: None,
+            options: Options::of(client),
             begun: Instant::now(),
             state: Mutex::default(),
         }))
     }
 
-    fn described(client: &Client, described: Described, options: Options) -> Self {
-        let task = Self::new(client, described.task_id.clone(), options);
-        task.state().described = Some(described);
-        task
+    /// A task that a call of a tool became.
+    fn created(client: &Client, described: Described, tool: String, options: Options) -> Self {
+        let id = described.task_id.clone();
+        let state = State {
+            described: Some(described),
+            ..State::default()
+        };
+        Self(Arc::new(Inner {
+            client: client.clone(),
+            id,
+            tool: Some(tool),
+            options,
+            begun: Instant::now(),
+            state: Mutex::new(state),
+        }))
     }
 
     /// Returns the name of the task. Whoever knows it may ask for the result: keep it to yourself.
@@ -92,8 +108,9 @@ impl Task {
     }
 
     /// Waits until the task has ended, and returns what the call answered.
-    pub async fn result(&self) -> Result<CallToolResult, CallError> {
-        self.outcome().await?.read(look::CALL)
+    pub async fn result(&self) -> Result<ToolOutput, CallError> {
+        let result = self.outcome().await?.read(look::CALL)?;
+        self.0.client.output(self.0.tool.as_deref(), result)
     }
 
     /// Answers questions by hand, where the client answers none by itself. Only what is open is sent.
@@ -129,14 +146,14 @@ impl fmt::Debug for Task {
 #[non_exhaustive]
 pub enum Started {
     /// It answered at once.
-    Done(CallToolResult),
+    Done(ToolOutput),
     /// It answers later.
     Task(Task),
 }
 
 impl Started {
     /// Waits for the answer, if it is not there.
-    pub async fn result(self) -> Result<CallToolResult, CallError> {
+    pub async fn result(self) -> Result<ToolOutput, CallError> {
         match self {
             Self::Done(result) => Ok(result),
             Self::Task(task) => task.result().await,

@@ -47,7 +47,7 @@ impl Waiting {
             Received::Answer { id, outcome } => {
                 let http = None;
                 if !self.settle(&id, Ok(Answer { http, outcome })) {
-                    hub.odd(Oddity::AnswerForNobody(id));
+                    hub.unawaited(id);
                 }
             }
             Received::BadAnswer {

@@ -453,6 +453,7 @@ fn a_pattern_that_explodes_elsewhere_is_answered() {
 
 #[test]
 fn an_older_dialect_is_spoken_where_the_schema_names_it() {
+    req!("schema.dialect.validate");
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "properties": { "a": { "items": [{ "type": "string" }] } }

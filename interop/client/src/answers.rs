@@ -39,11 +39,6 @@ impl Answers {
         self.lock().oddities.clone()
     }
 
-    /// Forgets what was odd, because we had a part in it.
-    pub(crate) fn forgive(&self) {
-        self.lock().oddities.clear();
-    }
-
     /// Gives a name; everything else is left to its default.
     pub(crate) fn form(&self, form: &FormRequest) -> FormAnswer {
         let mut heard = self.lock();

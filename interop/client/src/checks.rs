@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-use turnbuckle_client::{CallError, Change, Client, Era, Heard, Listening, Roots};
+use turnbuckle_client::{CallError, Change, Client, Era, Heard, Listening, Roots, ToolOutput};
 use turnbuckle_protocol::types::{
-    CallToolResult, CompleteParams, CompletionReference, LogLevel, ReadResourceResult,
+    CompleteParams, CompletionReference, LogLevel, ReadResourceResult,
 };
 
 use crate::answers::Answers;
@@ -125,17 +125,17 @@ impl Checks {
     }
 
     /// Calls a tool.
-    async fn call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, CallError> {
+    async fn call(&self, tool: &str, arguments: Value) -> Result<ToolOutput, CallError> {
         self.client.call_tool(tool, arguments).await
     }
 
     /// Calls a tool that must not fail, and returns its text.
     async fn said(&self, tool: &str, arguments: Value) -> Result<String, Box<dyn Error>> {
         let result = self.call(tool, arguments).await?;
-        if result.failed() {
-            return Err(format!("`{tool}` failed: {}", text(&result)).into());
+        if result.is_error() {
+            return Err(format!("`{tool}` failed: {}", result.text()).into());
         }
-        Ok(text(&result))
+        Ok(result.text())
     }
 
     /// Calls a tool that asks a question to which the answer is no.
@@ -197,18 +197,10 @@ async fn update(changes: &mut Listening, uri: &str) -> Outcome {
     heard.unwrap_or_else(|_| Err("nothing was heard within 5 s".into()))
 }
 
-/// All text of a result.
-fn text(result: &CallToolResult) -> String {
-    let blocks = serde_json::to_value(&result.content).unwrap_or_default();
-    let texts = blocks.as_array().into_iter().flatten();
-    let texts = texts.filter_map(|block| block["text"].as_str());
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-fn refused(outcome: Result<CallToolResult, CallError>) -> Outcome {
+fn refused(outcome: Result<ToolOutput, CallError>) -> Outcome {
     match outcome {
-        Ok(result) if result.failed() => Ok(()),
-        Ok(result) => Err(format!("it was done: {}", text(&result)).into()),
+        Ok(result) if result.is_error() => Ok(()),
+        Ok(result) => Err(format!("it was done: {}", result.text()).into()),
         Err(CallError::Refused { .. }) => Ok(()),
         Err(other) => Err(other.into()),
     }

@@ -27,7 +27,7 @@ fn page() -> Result<Vec<u8>> {
     main.render_title(&mut page)?;
     main.render_name_section(&mut page)?;
     main.render_synopsis_section(&mut page)?;
-    main.render_description_section(&mut page)?;
+    page.extend(description(&command).bytes());
     main.render_options_section(&mut page)?;
     for command in command.get_subcommands() {
         page.extend(format!(".SH \"{}\"\n", command.get_name().to_uppercase()).bytes());
@@ -37,12 +37,22 @@ fn page() -> Result<Vec<u8>> {
     Ok(page)
 }
 
+/// What is arranged in lines stays so.
+fn description(command: &clap::Command) -> String {
+    let about = command.get_long_about().map(ToString::to_string);
+    format!(
+        ".SH DESCRIPTION\n.nf\n{}\n.fi\n",
+        escaped(&about.unwrap_or_default())
+    )
+}
+
 /// The part of a page about one command, its own options only.
 fn section(command: &clap::Command) -> Result<Vec<u8>> {
     let usage = command.clone().render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage:").trim();
+    let usage = usage.trim_start_matches("Usage:").lines().map(str::trim);
+    let usage = usage.collect::<Vec<_>>().join("\n");
     let about = command.get_long_about().or(command.get_about());
-    let mut text = format!(".nf\n{}\n.fi\n.PP\n", escaped(usage));
+    let mut text = format!(".nf\n{}\n.fi\n.PP\n", escaped(&usage));
     text += &escaped(&about.map(ToString::to_string).unwrap_or_default());
     text.push('\n');
     for argument in command
@@ -50,10 +60,11 @@ fn section(command: &clap::Command) -> Result<Vec<u8>> {
         .filter(|argument| !argument.is_global_set())
     {
         let names = argument.get_value_names().unwrap_or_default();
+        let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
         let label = match argument.get_long() {
             Some("help") => continue,
-            Some(long) => format!("--{long}"),
-            None => names.first().map_or(String::new(), ToString::to_string),
+            Some(long) => format!("--{long} {}", names.join(" ")),
+            None => names.join(" "),
         };
         let help = argument
             .get_help()

@@ -16,12 +16,12 @@ pub(crate) fn of_tool(tool: &Tool, width: usize) -> String {
     let kinds = Kinds::of(&tool.input_schema);
     let parameters = parameters(&tool.input_schema)
         .map(|parameter| parameter.render(&kinds))
-        .collect();
+        .collect::<Vec<_>>();
     let output = tool.output_schema.as_ref().map(|schema| {
         let shown = Kinds::of(schema).root();
         format!(" -> {}", style::paint(style::TYPE, &shown))
     });
-    layout(&tool.name, parameters, &output.unwrap_or_default(), width)
+    layout(&tool.name, &parameters, &output.unwrap_or_default(), width)
 }
 
 /// Returns the signature of a prompt: all its arguments are text.
@@ -34,7 +34,7 @@ pub(crate) fn of_prompt(prompt: &Prompt, width: usize) -> String {
         };
         format!("{}{mark}", plain::line(&argument.name))
     });
-    layout(&prompt.name, parameters.collect(), "", width)
+    layout(&prompt.name, &parameters.collect::<Vec<_>>(), "", width)
 }
 
 /// One parameter of a tool.
@@ -90,7 +90,7 @@ pub(crate) fn parameters(schema: &JsonObject) -> impl Iterator<Item = Parameter<
     parameters.into_iter()
 }
 
-fn layout(name: &str, parameters: Vec<String>, end: &str, width: usize) -> String {
+fn layout(name: &str, parameters: &[String], end: &str, width: usize) -> String {
     let name = style::paint(style::NAME, &plain::line(name));
     let short = format!("{name}({}){end}", parameters.join(", "));
     if wrap::width(&short) <= width || parameters.is_empty() {

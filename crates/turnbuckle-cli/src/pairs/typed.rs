@@ -151,7 +151,8 @@ fn chosen(text: &str, schema: &Value) -> Option<Option<Value>> {
     let values = one.or_else(|| schema.get("enum")?.as_array().map(Vec::as_slice))?;
     let means = |value: &&Value| match value {
         Value::String(value) => value == text,
-        other => other.to_string() == text,
+        // By its text: `1` means the number 1.
+        other => serde_json::from_str::<Value>(text).is_ok_and(|value| value == **other),
     };
     Some(values.iter().find(means).cloned())
 }

@@ -72,11 +72,63 @@ fn arguments_come_from_stdin_and_files() {
 fn the_answer_no_is_exit_code_1() {
     let stage = Stage::new();
 
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Atlantis"]), @r"");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Atlantis", "--json"]), @r"");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9"]), @r"");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "a=1"]), @r"");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "--json"]), @r"");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Atlantis"]), @r"
+    --- stderr
+    error: `forecast` failed: there is no station in Atlantis
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 1
+    ");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Atlantis", "--json"]), @r#"
+    {
+      "content": [
+        {
+          "type": "text",
+          "text": "there is no station in Atlantis"
+        }
+      ],
+      "isError": true,
+      "_meta": {
+        "io.modelcontextprotocol/serverInfo": {
+          "name": "weather",
+          "title": "Weather station",
+          "version": "1.0.0"
+        }
+      }
+    }
+    --- stderr
+    error: `forecast` failed: there is no station in Atlantis
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 1
+    "#);
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9"]), @r"
+    --- stderr
+    error: `forecast` failed: invalid arguments: `arguments.days`: invalid value: number `9`, expected at most 7
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 1
+    ");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "a=1"]), @r"
+    --- stderr
+    error: there is no tool `rain`
+
+    hint: list those that there are with `turnbuckle tools SOCKET`
+    --- exit 1
+    ");
+    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "--json"]), @r#"
+    {
+      "error": {
+        "code": -32602,
+        "message": "there is no tool `rain`"
+      }
+    }
+    --- stderr
+    error: `tools/call` was refused: there is no tool `rain` (-32602)
+
+    hint: list the tools with `turnbuckle tools SOCKET`
+    --- exit 1
+    "#);
 }
 
 #[test]

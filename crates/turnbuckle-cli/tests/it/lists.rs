@@ -109,9 +109,10 @@ fn resources_and_templates_are_tables() {
     let stage = Stage::new();
 
     insta::assert_snapshot!(stage.run(&["resources", "SOCKET"]), @r"
-    resource         type        size  description
-    weather://about  text/plain        What this is
-    weather://sky    image/png   4 B   sky
+    resource                   type           size  description
+    weather://about            text/plain           What this is
+    weather://sky              image/png      4 B   sky
+    skill://umbrella/SKILL.md  text/markdown  83 B  When to take one.
 
     template               type        description
     weather://city/{city}  text/plain  The weather of a city
@@ -150,9 +151,25 @@ fn prompts_are_signatures() {
 fn skills_are_a_table_and_their_instructions_text() {
     let stage = Stage::new();
 
-    insta::assert_snapshot!(stage.run(&["skills", "SOCKET"]), @r"");
-    insta::assert_snapshot!(stage.run(&["skills", "SOCKET", "umbrella"]), @r"");
-    insta::assert_snapshot!(stage.run(&["skills", "SOCKET", "parasol"]), @r"");
+    insta::assert_snapshot!(stage.run(&["skills", "SOCKET"]), @r"
+    skill     files  size  description
+    umbrella  1      83 B  When to take one.
+    ");
+    insta::assert_snapshot!(stage.run(&["skills", "SOCKET", "umbrella"]), @r#"
+    ---
+    name: "umbrella"
+    description: "When to take one."
+    ---
+
+    Look out of the window.
+    "#);
+    insta::assert_snapshot!(stage.run(&["skills", "SOCKET", "parasol"]), @r"
+    --- stderr
+    error: there is no skill `parasol`
+
+    hint: list those that there are with `turnbuckle skills SOCKET`
+    --- exit 1
+    ");
 }
 
 #[test]
@@ -165,6 +182,7 @@ fn a_server_tells_of_itself_in_either_era() {
 
     revision    2026-07-28 (every request on its own)
     offers      tools, resources, subscriptions, prompts, completions, logging
+    extensions  io.modelcontextprotocol/skills
 
     Forecasts for European cities.
     ");
@@ -174,6 +192,7 @@ fn a_server_tells_of_itself_in_either_era() {
 
     revision    2025-11-25 (with a handshake)
     offers      tools, resources, subscriptions, prompts, completions, logging
+    extensions  io.modelcontextprotocol/skills
 
     Forecasts for European cities.
     ");
@@ -205,6 +224,11 @@ fn a_server_tells_of_itself_in_either_era() {
         },
         "tools": {
           "listChanged": true
+        },
+        "extensions": {
+          "io.modelcontextprotocol/skills": {
+            "directoryRead": true
+          }
         }
       },
       "instructions": "Forecasts for European cities."

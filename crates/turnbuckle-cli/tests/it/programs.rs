@@ -66,7 +66,7 @@ fn a_program_behind_dashes_is_the_server() {
     "#);
     insta::assert_snapshot!(run(&stage, "weather", &["call", "forecast", "city=Atlantis", "--era", "legacy"]), @r"
     --- stderr
-    error: `forecast` failed: `days` must be between 1 and 7
+    error: `forecast` failed: there is no station in Atlantis
 
     hint: show its arguments with `turnbuckle tools forecast -- PROGRAM --exact programs::be_a_server --nocapture`
     --- exit 1

@@ -122,6 +122,7 @@ impl Client {
         })?;
         let mut headers = message::headers(rules, method.name, beside.name);
         headers.extend(beside.headers.clone());
+        let unanswered = self.inner.hub.given_up.unless_answered(id.clone());
         let outgoing = Outgoing {
             id,
             method: method.name,
@@ -137,6 +138,7 @@ impl Client {
                 return Err(CallError::TimedOut { method: method.name, limit });
             }
         };
+        unanswered.answered();
         let answer = answer.map_err(|source| disconnected(method.name, source))?;
         let result = answer
             .outcome

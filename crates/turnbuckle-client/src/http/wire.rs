@@ -115,19 +115,14 @@ impl Wire {
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<Response, HttpError> {
-        let response = self.once(method, url, headers, body.clone()).await?;
-        if !response.status().is_redirection() {
-            return Ok(response);
+        let mut response = self.once(method, url, headers, body.clone()).await?;
+        let mut redirects = Redirects::default();
+        while response.status().is_redirection() {
+            let next = redirects.follow(method, &response)?;
+            response.skip().await;
+            response = self.once(method, &next, headers, body.clone()).await?;
         }
-        let mut redirects = Redirects::new(url);
-        let mut redirected = response;
-        loop {
-            let next = redirects.follow(method, &redirected)?;
-            redirected = self.once(method, &next, headers, body.clone()).await?;
-            if !redirected.status().is_redirection() {
-                return Ok(redirected);
-            }
-        }
+        Ok(response)
     }
 
     async fn once(

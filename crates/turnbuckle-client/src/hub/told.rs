@@ -73,7 +73,7 @@ impl Hub {
 
     fn progress(&self, params: ProgressParams) {
         let token = params.progress_token.clone();
-        if !self.watchers.report(params) {
+        if !self.watchers.report(params) && !self.given_up.contains(&token) {
             self.odd(Oddity::ForeignProgress(token));
         }
     }

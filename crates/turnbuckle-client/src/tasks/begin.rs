@@ -1,22 +1,22 @@
 //! How a call becomes a task, and how it is told from one that does not.
 
 use turnbuckle_protocol::jsonrpc::code;
-use turnbuckle_protocol::method::{self, Method};
+use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{
     CallToolParams, ResultType, TaskSupport,
     tasks::{
-        CreateTaskResult,
+        CreateTaskResult, Task as Described,
         legacy::{self, TaskMetadata},
     },
 };
 
 use super::{Started, Task, cancel::Leash};
 use crate::call::Options;
-use crate::client::{Beside, Client, Reply, complete};
+use crate::client::{Client, Reply, complete};
 use crate::error::CallError;
 use crate::lifecycle::TaskDesign;
 
-const CALL: &Method = &method::TOOLS_CALL;
+const CALL: &str = method::TOOLS_CALL.name;
 
 impl Client {
     /// Calls a tool as a task, as far as server and tool allow it.
@@ -38,15 +38,15 @@ impl Client {
         params: CallToolParams,
         options: Options,
     ) -> Result<Started, CallError> {
-        let name = params.name.clone();
+        let tool = params.name.clone();
         let wanted = params.task.is_some();
-        let beside = Beside::named(&name);
-        let reply = self.ask_in_rounds(CALL, params, beside, &options).await?;
+        let reply = self.send_call(params, &options).await?;
         match created(&reply, wanted)? {
-            Some(task) => Ok(Started::Task(Task::described(self, task, options))),
+            Some(task) => Ok(Started::Task(Task::created(self, task, tool, options))),
             None => {
-                complete(CALL.name, &reply)?;
-                reply.read(CALL.name).map(Started::Done)
+                complete(CALL, &reply)?;
+                let output = self.output(Some(&tool), reply.read(CALL)?)?;
+                Ok(Started::Done(output))
             }
         }
     }
@@ -54,17 +54,14 @@ impl Client {
     /// Waits for the outcome of a reply that is a task; any other is the outcome itself.
     pub(crate) async fn settled(
         &self,
-        method: &'static Method,
         reply: Reply,
+        tool: &str,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        // Only calls of tools become tasks: for anything else it is no answer.
-        if reply.kind != ResultType::Task || method.name != CALL.name {
-            return Ok(reply);
+        match created(&reply, false)? {
+            Some(task) => self.awaited(task, tool, options).await,
+            None => Ok(reply),
         }
-        let created: CreateTaskResult = reply.read(CALL.name)?;
-        let task = Task::described(self, created.task, options.clone());
-        self.awaited(&task).await
     }
 
     /// Makes a call again, as a task, that was refused because its tool is only called so. Any other error is returned.
@@ -81,31 +78,32 @@ impl Client {
             return Err(error);
         }
         params.task = Some(wish(options));
-        let name = params.name.clone();
-        let reply = self.ask_in_rounds(CALL, params, Beside::named(&name), options);
-        let reply = reply.await?;
+        let tool = params.name.clone();
+        let reply = self.send_call(params, options).await?;
         match created(&reply, true)? {
-            Some(task) => {
-                let task = Task::described(self, task, options.clone());
-                self.awaited(&task).await
-            }
+            Some(task) => self.awaited(task, &tool, options).await,
             None => Ok(reply),
         }
     }
 
     /// Waits for a task that nobody asked for as for any other call: within its patience, and cancelled when dropped.
-    async fn awaited(&self, task: &Task) -> Result<Reply, CallError> {
-        let leash = Leash::new(self, &task.0.id, &task.0.options);
-        let limit = task.0.options.patience.total;
-        let outcome = tokio::time::timeout(limit, task.outcome()).await;
-        match outcome {
+    async fn awaited(
+        &self,
+        task: Described,
+        tool: &str,
+        options: &Options,
+    ) -> Result<Reply, CallError> {
+        let leash = Leash::new(self, &task.task_id, options);
+        let task = Task::created(self, task, tool.to_owned(), options.clone());
+        let limit = options.patience.total;
+        match tokio::time::timeout(limit, task.outcome()).await {
             Ok(Err(error)) if !ended(&error) => Err(error),
             Ok(outcome) => {
                 leash.release();
                 outcome
             }
             Err(_) => Err(CallError::TimedOut {
-                method: CALL.name,
+                method: CALL,
                 limit,
             }),
         }
@@ -138,18 +136,15 @@ impl Client {
 }
 
 /// The task that a reply is, if it is one.
-fn created(
-    reply: &Reply,
-    wanted: bool,
-) -> Result<Option<turnbuckle_protocol::types::tasks::Task>, CallError> {
+fn created(reply: &Reply, wanted: bool) -> Result<Option<Described>, CallError> {
     match reply.rules.tasks {
         TaskDesign::Offered if reply.kind == ResultType::Task => {
-            let created: CreateTaskResult = reply.read(CALL.name)?;
+            let created: CreateTaskResult = reply.read(CALL)?;
             Ok(Some(created.task))
         }
         // A server that passes over the wish answers at once.
         TaskDesign::Asked if wanted => {
-            let created = reply.read::<legacy::CreateTaskResult>(CALL.name);
+            let created = reply.read::<legacy::CreateTaskResult>(CALL);
             Ok(created.ok().map(|created| created.task.into()))
         }
         _ => Ok(None),

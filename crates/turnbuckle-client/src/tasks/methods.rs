@@ -31,7 +31,7 @@ impl Client {
     ///
     /// match client.call_tool_as_task("render", json!({ "frames": 500 })).await? {
     ///     Started::Task(task) => println!("{}: {:?}", task.id(), task.wait().await?.status),
-    ///     Started::Done(result) => println!("{:?}", result.content),
+    ///     Started::Done(output) => println!("{}", output.text()),
     ///     _ => {}
     /// }
     /// # Ok(())
@@ -52,7 +52,7 @@ impl Client {
 
     /// Comes back to a task that was begun before, perhaps over another connection.
     pub fn task(&self, id: impl Into<String>) -> Task {
-        Task::new(self, id.into(), Options::of(self))
+        Task::named(self, id.into())
     }
 
     /// Lists the tasks of this client, page by page. Only 2025-11-25 can.

@@ -10,31 +10,57 @@ use turnbuckle_protocol::types::{CallToolParams, CallToolResult, Tool};
 use super::known::{KnownTools, Uses};
 use super::{ToolOutput, mirrored};
 use crate::call::Options;
-use crate::client::{Beside, Client};
+use crate::client::{Beside, Client, Reply, complete};
 use crate::error::CallError;
 use crate::oddity::Oddity;
 
 const CALL: &Method = &method::TOOLS_CALL;
 
 impl Client {
-    /// Calls a tool with all that is known about it.
+    /// Calls a tool with all that is known about it, and waits for the task that the call may become.
     pub(crate) async fn call_as_known(
         &self,
         params: CallToolParams,
         options: &Options,
     ) -> Result<ToolOutput, CallError> {
         let name = params.name.clone();
-        let result = match self.uses().mirrors {
-            true => self.call_with_headers(params, options).await?,
-            false => self.call_plainly(params, HeaderMap::new(), options).await?,
+        let again = self.asks_for_tasks().then(|| params.clone());
+        let reply = match (self.send_call(params, options).await, again) {
+            (Ok(reply), _) => self.settled(reply, &name, options).await?,
+            (Err(error), Some(params)) => self.called_as_task_after(error, params, options).await?,
+            (Err(error), None) => return Err(error),
         };
-        let tools = &self.inner.tools;
-        let broken = tools.broken_promise(&name, &result);
+        complete(CALL.name, &reply)?;
+        self.output(Some(&name), reply.read(CALL.name)?)
+    }
+
+    /// Calls a tool with the headers that belong to its arguments; the reply may be a task.
+    pub(crate) async fn send_call(
+        &self,
+        params: CallToolParams,
+        options: &Options,
+    ) -> Result<Reply, CallError> {
+        match self.uses().mirrors {
+            true => self.call_with_headers(params, options).await,
+            false => self.call_plainly(params, HeaderMap::new(), options).await,
+        }
+    }
+
+    /// Checks what a tool returned against what it promised, if that is known.
+    pub(crate) fn output(
+        &self,
+        tool: Option<&str>,
+        result: CallToolResult,
+    ) -> Result<ToolOutput, CallError> {
+        let broken = tool.and_then(|tool| {
+            let reason = self.inner.tools.broken_promise(tool, &result)?;
+            Some((tool.to_owned(), reason))
+        });
         let output = ToolOutput::from(result);
         match broken {
             None => Ok(output),
-            Some(reason) => Err(CallError::InvalidOutput {
-                tool: name,
+            Some((tool, reason)) => Err(CallError::InvalidOutput {
+                tool,
                 reason,
                 output: Box::new(output),
             }),
@@ -70,7 +96,7 @@ impl Client {
         &self,
         params: CallToolParams,
         options: &Options,
-    ) -> Result<CallToolResult, CallError> {
+    ) -> Result<Reply, CallError> {
         let headers = self.param_headers(&params)?;
         let again = params.clone();
         match self.call_plainly(params, headers.clone(), options).await {
@@ -91,13 +117,13 @@ impl Client {
         params: CallToolParams,
         headers: HeaderMap,
         options: &Options,
-    ) -> Result<CallToolResult, CallError> {
+    ) -> Result<Reply, CallError> {
         let name = params.name.clone();
         let beside = Beside {
             name: Some(&name),
             headers,
         };
-        self.ask_until_complete(CALL, params, beside, options).await
+        self.ask_in_rounds(CALL, params, beside, options).await
     }
 
     fn param_headers(&self, params: &CallToolParams) -> Result<HeaderMap, CallError> {

@@ -157,6 +157,15 @@ async fn what_was_not_declared_is_refused_and_nobody_is_asked() {
         let answer = server.ask("elicitation/create", name_form()).await;
         assert_eq!(answer["error"]["code"], -32601, "{revision}");
     }
+    // What older revisions are told, `elicitation: {}`, means forms and nothing else.
+    let server = FakeServer::legacy("2025-06-18");
+    let both = client()
+        .on_form(|form| async move { form.accept_defaults() })
+        .on_visit(|_| async { Consent::Accept });
+    let _client = server.connect_as(both).await;
+    let answer = server.ask("elicitation/create", visit("a")).await;
+    assert_eq!(answer["error"]["code"], -32602);
+
     let server = FakeServer::legacy("2025-11-25");
     let forms = client().on_form(|form| async move { form.accept_defaults() });
     let _client = server.connect_as(forms).await;

@@ -244,7 +244,11 @@ fn wants(header: &'static str) -> impl Fn(&Seen) -> Option<Value> + Send + Sync 
 
 #[tokio::test(start_paused = true)]
 async fn a_mismatch_is_mended_by_listing_the_tools_again() {
-    req!("http.param.refresh", "http.param.latest-schema");
+    req!(
+        "http.param.refresh",
+        "http.param.latest-schema",
+        "caching.early-refetch"
+    );
     let city = |header: &str| {
         let city = json!({ "city": { "type": "string", "x-mcp-header": header } });
         json!({ "tools": [tool("forecast", city)] })
@@ -318,4 +322,29 @@ async fn a_mismatch_that_listing_does_not_mend_is_an_error() {
         assert_eq!(posted(&fake, "tools/call").len(), 1);
         assert!(posted(&fake, "tools/list").len() <= 3);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_headers_mean_the_same_in_any_case() {
+    req!("http.header.case-insensitive-names");
+    let fake = FakeHttp::in_memory(|seen| {
+        let session = Reply::result(seen, &initialized("2025-11-25"));
+        match seen.rpc().as_str() {
+            "initialize" => session.header("mCP-sESSION-iD", "one"),
+            "tools/call" => {
+                let result = json!({ "content": [] });
+                let reply = Reply::result(seen, &result).without_type();
+                reply.header("CONTENT-TYPE", "application/json")
+            }
+            _ if seen.method == "GET" => Reply::status(405),
+            _ => Reply::status(202),
+        }
+    });
+    let builder = Client::builder("test", "1").era(EraChoice::Legacy);
+    let client = builder.connect(at(&fake)).await.unwrap();
+
+    client.call_tool("a", json!({})).await.unwrap();
+
+    let calls = posted(&fake, "tools/call");
+    assert_eq!(calls[0].header("mcp-session-id"), "one");
 }

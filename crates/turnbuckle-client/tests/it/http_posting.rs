@@ -205,6 +205,32 @@ async fn an_error_keeps_its_status_and_when_to_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_names_of_headers_are_read_in_any_case() {
+    req!("http.header.case-insensitive-names");
+    let fake = server(MODERN, |seen| {
+        let answer = answer_to(seen, "done");
+        match seen.json()["params"]["name"].as_str()? {
+            "busy" => Some(Reply::status(503).header("rEtRy-AfTeR", "7")),
+            _ => {
+                let events = Reply::events(|events| async move { events.message(&answer) });
+                Some(
+                    events
+                        .without_type()
+                        .header("CONTENT-TYPE", "Text/Event-Stream"),
+                )
+            }
+        }
+    });
+    let client = connect(&fake, MODERN).await;
+
+    let output = client.call_tool("events", json!({})).await.unwrap();
+    let problem = client.call_tool("busy", json!({})).await.unwrap_err();
+
+    assert_eq!(output.content[0].as_text(), Some("done"));
+    assert_eq!(problem.retry_after(), Some(Duration::from_secs(7)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refusal_without_a_message_keeps_what_http_says() {
     req!("http.header.size-limits");
     for status in [413, 431, 429, 500, 502] {

@@ -278,6 +278,22 @@ async fn the_era_is_found_by_the_body_of_a_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_era_of_an_origin_is_found_once() {
+    req!("versioning.era.cache");
+    let fake = server(LATEST_LEGACY, |_| None);
+    let eras = turnbuckle_client::EraMemory::new();
+    let client = || turnbuckle_client::Client::builder("test", "1").eras(eras.clone());
+    let other = Http::new(fake.url("/other")).through(fake.dial());
+
+    client().connect(at(&fake)).await.unwrap();
+    client().connect(at(&fake)).await.unwrap();
+    client().connect(other).await.unwrap();
+
+    assert_eq!(posted(&fake, "server/discover").len(), 1);
+    assert_eq!(posted(&fake, "initialize").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refusal_that_a_modern_server_makes_is_no_reason_for_a_handshake() {
     req!("versioning.http.modern-error-stay");
     for code in [-32020, -32021, -32022] {

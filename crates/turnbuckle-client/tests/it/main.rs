@@ -15,6 +15,7 @@ mod child_servers;
 mod elicitation;
 mod fake_http;
 mod fake_lines;
+mod http_asked;
 mod http_hostile;
 mod http_listening;
 mod http_names;

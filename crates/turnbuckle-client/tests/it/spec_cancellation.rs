@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 
 use serde_json::{Value, json};
-use turnbuckle_client::CallError;
+use turnbuckle_client::{CallError, Client, Oddity};
 use turnbuckle_ledger::req;
 
 use crate::fake_lines::{EVERY, FakeServer};
@@ -51,6 +51,31 @@ async fn a_call_that_is_dropped_is_cancelled_by_its_id() {
         let notice = server.next("notifications/cancelled").await;
         let id = &asked("kept").await["id"];
         assert_eq!(notice["params"]["requestId"], *id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_late_for_a_call_that_was_given_up_is_passed_over() {
+    req!("cancellation.sender.ignore-late");
+    for revision in EVERY {
+        let server = FakeServer::speaking(revision);
+        server.hold("tools/call");
+        let (told, mut odd) = tokio::sync::mpsc::unbounded_channel();
+        let builder = Client::builder("hasty", "1.0").on_oddity(move |odd| told.send(odd).unwrap());
+        let client = server.connect_as(builder).await;
+        let call = tokio::spawn(client.call_tool("slow", ()).into_future());
+        let asked = server.next("tools/call").await;
+        call.abort();
+        server.next("notifications/cancelled").await;
+
+        server.progress(&asked, 1.0).await;
+        server.reply(&asked, json!({ "content": [] })).await;
+        client.ping().await.unwrap();
+
+        assert_eq!(odd.try_recv().ok(), None, "{revision}");
+        server.reply(&asked, json!({ "content": [] })).await;
+        let twice = odd.recv().await.unwrap();
+        assert!(matches!(twice, Oddity::AnswerForNobody(_)), "{twice:?}");
     }
 }
 

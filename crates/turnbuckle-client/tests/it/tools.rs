@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use turnbuckle_client::CallError;
+use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Server, Tool, ToolError};
 
 use crate::fake_lines::{EVERY, FakeServer};
@@ -56,5 +58,20 @@ async fn data_of_our_own_server_is_read_into_a_type_in_both_eras() {
         assert!(output.meta().is_empty() || !output.is_error());
         let inner = output.into_inner();
         assert_eq!(inner.structured_content.unwrap()["summary"], "mild");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_never_answers_is_not_waited_for_for_ever() {
+    req!("tools.client.timeouts");
+    for revision in EVERY {
+        let server = FakeServer::speaking(revision);
+        server.hold("tools/call");
+        let client = server.connect().await;
+
+        let error = client.call_tool("forecast", json!({})).await.unwrap_err();
+
+        assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
+        server.next("notifications/cancelled").await;
     }
 }

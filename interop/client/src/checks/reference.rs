@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{Checks, Known, Outcome, equal, holds, refused, unknown};
@@ -43,8 +43,8 @@ pub(super) async fn filesystem(checks: &Checks, check: &str) -> Outcome {
             let arguments = json!({ "path": note(checks).await? });
             let result = checks.call("read_text_file", arguments).await?;
             equal(
-                result.structured_content,
-                Some(json!({ "content": "kept\n" })),
+                result.structured::<Value>()?,
+                json!({ "content": "kept\n" }),
             )
         }
         "roots" => roots(checks).await,
@@ -95,7 +95,7 @@ pub(super) async fn memory(checks: &Checks, check: &str) -> Outcome {
         }
         "structured" => {
             let result = checks.call("read_graph", json!({})).await?;
-            let graph = result.structured_content.unwrap_or_default();
+            let graph = result.structured::<Value>()?;
             equal(graph["entities"][0]["name"].clone(), json!("Ada"))
         }
         _ => unknown(check),

@@ -8,19 +8,12 @@ use crate::http::url::Url;
 const LIMIT: usize = 5;
 
 /// The redirects of one request.
+#[derive(Default)]
 pub(super) struct Redirects {
-    at: Url,
     followed: usize,
 }
 
 impl Redirects {
-    pub(super) fn new(from: &Url) -> Self {
-        Self {
-            at: from.clone(),
-            followed: 0,
-        }
-    }
-
     /// Says where to go on.
     pub(super) fn follow(
         &mut self,
@@ -32,14 +25,12 @@ impl Redirects {
             status: response.status().as_u16(),
             location: super::response::clean(location.as_bytes()),
         };
-        if !keeps_method(method, response.status()) {
+        if location.is_empty() || !keeps_method(method, response.status()) {
             return Err(refused());
         }
-        if location.is_empty() {
-            return Err(refused());
-        }
-        let next = self.at.resolve(location).map_err(|_| refused())?;
-        if next.origin() != self.at.origin() {
+        let at = response.url();
+        let next = at.resolve(location).map_err(|_| refused())?;
+        if next.origin() != at.origin() {
             return Err(HttpError::OtherOrigin {
                 origin: next.origin().to_string(),
             });
@@ -48,7 +39,6 @@ impl Redirects {
             return Err(HttpError::TooManyRedirects { limit: LIMIT });
         }
         self.followed += 1;
-        self.at = next.clone();
         Ok(next)
     }
 }

@@ -351,6 +351,24 @@ mod redirects {
     }
 
     #[tokio::test]
+    async fn a_redirect_costs_no_connection() {
+        let fake = FakeHttp::in_memory(|seen| match seen.path.as_str() {
+            "/mcp" => to(307, "/mcp/"),
+            _ => Reply::json(&json!({})),
+        });
+        let (wire, url) = wire_to(&fake, "/mcp");
+
+        for _ in 0..3 {
+            let response = post(&wire, &url).await.unwrap();
+            response.bytes().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+
+        assert_eq!(fake.seen().len(), 6);
+        assert!(fake.connections() <= 2, "{}", fake.connections());
+    }
+
+    #[tokio::test]
     async fn a_post_never_becomes_a_get() {
         for status in [300, 301, 302, 303, 304] {
             let fake = FakeHttp::scripted([to(status, "/mcp/")]);

@@ -1,0 +1,150 @@
+//! Forms, visits, sampling, roots and tasks on HTTP: the same callbacks, whatever carries the questions.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnbuckle_client::{
+    Client, ClientBuilder, Consent, EraChoice, FormRequest, Roots, Started, http::Http,
+};
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::{
+    ContentBlock, CreateMessageResult,
+    elicitation::{ElicitSchema, StringSchema},
+};
+use turnbuckle_server::{
+    Context, Elicitation, Sampling, Server, TaskSupport, Tool, ToolError,
+    http::{self as server_http, HttpSse},
+};
+
+use crate::fake_http::Reply;
+use crate::http_peer::{self, MODERN, posted};
+
+/// A tool that asks everything that can be asked.
+async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
+    let form = ElicitSchema::new().required("name", StringSchema::new());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let name = cx.elicit("name", Elicitation::form("who?", form)).await?;
+    let name = name
+        .accepted()
+        .map_or(Value::Null, |content| content["name"].clone());
+    let said = cx.sample("word", Sampling::text("say a word")).await?;
+    let roots = cx.roots("roots").await?;
+    Ok(format!(
+        "{} {} {}",
+        name.as_str().unwrap_or("nobody"),
+        said.text(),
+        roots[0].uri
+    ))
+}
+
+fn server() -> Server {
+    let schema = || json!({ "type": "object" });
+    Server::new("asker", "1.0")
+        .tool(Tool::raw("ask", schema(), ask))
+        .tool(Tool::raw("ask-later", schema(), ask).task(TaskSupport::Optional))
+}
+
+fn at(server: Server, path: &str) -> Http {
+    let (connector, listener) = server_http::memory();
+    let http = server_http::Http::new(server)
+        .allow_host("own.test")
+        .http_sse(HttpSse::new());
+    tokio::spawn(http.serve(listener));
+    Http::new(format!("http://own.test{path}")).through(move || {
+        let connector = connector.clone();
+        async move { connector.connect().await }
+    })
+}
+
+fn obliging(era: EraChoice) -> ClientBuilder {
+    Client::builder("test", "1")
+        .era(era)
+        .roots(Roots::new(["file:///a"]).unwrap())
+        .on_form(|form: FormRequest| async move { form.accept(json!({ "name": "Ada" })) })
+        .on_visit(|_| async { Consent::Accept })
+        .on_sample(|_| async { Ok(CreateMessageResult::new("m", ContentBlock::text("tea"))) })
+}
+
+const WAYS: [(EraChoice, &str); 3] = [
+    (EraChoice::Modern, "/mcp"),
+    (EraChoice::Legacy, "/mcp"),
+    (EraChoice::Legacy, "/sse"),
+];
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_answered_after_its_questions_are() {
+    for (era, path) in WAYS {
+        let client = obliging(era).connect(at(server(), path)).await.unwrap();
+
+        let output = client.call_tool("ask", json!({})).await.unwrap();
+
+        assert_eq!(output.text(), "Ada tea file:///a", "{era:?} {path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_answered_after_its_questions_are() {
+    req!("tasks.http.comply", "tasks.http.any-stream");
+    for era in [EraChoice::Modern, EraChoice::Legacy] {
+        let client = obliging(era).connect(at(server(), "/mcp")).await.unwrap();
+        let started = client
+            .call_tool_as_task("ask-later", json!({}))
+            .await
+            .unwrap();
+        assert!(matches!(started, Started::Task(_)), "{started:?}");
+
+        let output = started.result().await.unwrap();
+
+        assert_eq!(output.text(), "Ada tea file:///a", "{era:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_about_a_task_name_it_in_a_header() {
+    req!("ext-tasks.http.mcp-name");
+    let task = |status: &str, more: Value| {
+        let mut task = json!({
+            "resultType": "complete", "taskId": "t-1 é", "status": status, "createdAt": "2026-07-28T00:00:00Z",
+            "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttlMs": null,
+        });
+        let Value::Object(more) = more else {
+            panic!("members to add");
+        };
+        task.as_object_mut().unwrap().extend(more);
+        task
+    };
+    let question = json!({
+        "method": "elicitation/create",
+        "params": { "message": "?", "requestedSchema": { "type": "object", "properties": {} } },
+    });
+    let fake = http_peer::server(MODERN, move |seen| {
+        let result = match seen.rpc().as_str() {
+            "tools/call" => task("working", json!({ "resultType": "task" })),
+            "tasks/get" => task(
+                "input_required",
+                json!({ "inputRequests": { "q": question } }),
+            ),
+            "tasks/update" | "tasks/cancel" => json!({ "resultType": "complete" }),
+            _ => return None,
+        };
+        Some(Reply::result(seen, &result))
+    });
+    let builder = http_peer::speaking(MODERN).on_form(|form| async move { form.decline() });
+    let client = builder.connect(http_peer::at(&fake)).await.unwrap();
+    let Started::Task(task) = client.call_tool_as_task("work", json!({})).await.unwrap() else {
+        panic!("a task");
+    };
+
+    let waited = tokio::time::timeout(Duration::from_secs(5), task.wait()).await;
+    task.cancel().await.unwrap();
+
+    assert!(waited.is_err(), "it asks for ever");
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let seen = posted(&fake, method);
+        assert!(!seen.is_empty(), "{method}");
+        for seen in seen {
+            assert_eq!(seen.header("mcp-method"), method);
+            assert_eq!(seen.header("mcp-name"), "=?base64?dC0xIMOp?=");
+        }
+    }
+}
