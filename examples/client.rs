@@ -4,6 +4,7 @@
 //! $ cargo run -q --example client -- http://127.0.0.1:8080/mcp greet '{"name":"Ada"}'
 //! $ cargo run -q --example client -- --check       # with a server of its own
 //! ```
+#![expect(clippy::print_stdout, reason = "the example shows what it does")]
 
 use std::error::Error;
 

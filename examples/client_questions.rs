@@ -3,6 +3,7 @@
 //! ```console
 //! $ cargo run -q --example client_questions -- --check
 //! ```
+#![expect(clippy::print_stdout, reason = "the example shows what it does")]
 
 use std::error::Error;
 

@@ -34,7 +34,7 @@ pub enum ConnectError {
         /// What it was asked.
         method: &'static str,
         /// What it said.
-        source: RpcError,
+        source: Box<RpcError>,
         /// The HTTP status it came with.
         status: Option<StatusCode>,
     },
@@ -72,7 +72,7 @@ pub enum CallError {
         /// What was asked.
         method: &'static str,
         /// What the server said.
-        source: RpcError,
+        source: Box<RpcError>,
         /// The HTTP status it came with.
         status: Option<StatusCode>,
         /// When the server wants to be asked again.
@@ -173,7 +173,7 @@ pub enum CallError {
         /// What the server asked.
         asked: String,
         /// Why there is no answer.
-        source: RpcError,
+        source: Box<RpcError>,
     },
     /// The user did not want to visit a URL that the server wants visited first.
     #[error("`{method}` needs a visit to a URL first, which was declined")]
@@ -239,7 +239,7 @@ impl CallError {
     pub(crate) fn refused(method: &'static str, source: RpcError, http: Option<HttpFacts>) -> Self {
         Self::Refused {
             method,
-            source,
+            source: Box::new(source),
             status: http.as_ref().map(|facts| facts.status),
             retry_after: http.and_then(|facts| facts.retry_after),
         }

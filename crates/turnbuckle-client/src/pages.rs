@@ -20,8 +20,8 @@ pub(crate) type Page<T> = (Vec<T>, Option<String>);
 #[must_use = "nothing is fetched before it is asked for"]
 pub struct Pages<T> {
     method: &'static str,
-    fetch: Box<dyn Fn(Option<String>) -> Boxed<Result<Page<T>, CallError>> + Send + Sync>,
-    fetching: Option<Boxed<Result<Page<T>, CallError>>>,
+    fetch: Fetch<T>,
+    fetching: Option<Fetching<T>>,
     ready: VecDeque<T>,
     next: Next,
     seen: HashSet<String>,
@@ -29,6 +29,10 @@ pub struct Pages<T> {
     max_entries: usize,
     max_pages: usize,
 }
+
+/// Fetches the page that a cursor names.
+type Fetch<T> = Box<dyn Fn(Option<String>) -> Fetching<T> + Send + Sync>;
+type Fetching<T> = Boxed<Result<Page<T>, CallError>>;
 
 enum Next {
     Page(Option<String>),
@@ -39,7 +43,7 @@ impl<T> Pages<T> {
     pub(crate) fn new(
         method: &'static str,
         (max_entries, max_pages): (usize, usize),
-        fetch: impl Fn(Option<String>) -> Boxed<Result<Page<T>, CallError>> + Send + Sync + 'static,
+        fetch: impl Fn(Option<String>) -> Fetching<T> + Send + Sync + 'static,
     ) -> Self {
         Self {
             method,

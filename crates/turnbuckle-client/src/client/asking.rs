@@ -150,7 +150,7 @@ impl Client {
 impl Reply {
     fn new(method: &'static str, result: RawJson, rules: &Arc<Rules>) -> Result<Self, CallError> {
         let kind = match rules.result_type {
-            true => ResultType::of(result.as_str()).map_err(|error| invalid(method, error))?,
+            true => ResultType::of(result.as_str()).map_err(|error| invalid(method, &error))?,
             // Not even an object is looked for in vain: whoever reads it will say so.
             false => ResultType::Complete,
         };
@@ -168,7 +168,7 @@ impl Reply {
         method: &'static str,
     ) -> Result<R, CallError> {
         let mut result: R =
-            serde_json::from_str(self.result.as_str()).map_err(|error| invalid(method, error))?;
+            serde_json::from_str(self.result.as_str()).map_err(|error| invalid(method, &error))?;
         result.raise(self.rules.revision);
         Ok(result)
     }
@@ -185,7 +185,7 @@ pub(crate) fn complete(method: &'static str, reply: &Reply) -> Result<(), CallEr
     }
 }
 
-fn invalid(method: &'static str, error: serde_json::Error) -> CallError {
+fn invalid(method: &'static str, error: &serde_json::Error) -> CallError {
     CallError::InvalidAnswer {
         method,
         reason: error.to_string(),

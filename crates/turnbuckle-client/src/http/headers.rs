@@ -109,13 +109,8 @@ fn is_reserved(name: &HeaderName) -> bool {
 
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self
-            .0
-            .keys()
-            .map(|name| (name.as_str(), format_args!("***")));
-        f.debug_map()
-            .entries(names.map(|(name, hidden)| (name, hidden.to_string())))
-            .finish()
+        let hidden = self.0.keys().map(|name| (name, "***"));
+        f.debug_map().entries(hidden).finish()
     }
 }
 

@@ -49,7 +49,7 @@ impl Hub {
                 self.changed(Change::Visit { elicitation_id });
             }),
             TASK => self.with(name, params, |task| {
-                self.changed(Change::Task(Box::new(task)))
+                self.changed(Change::Task(Box::new(task)));
             }),
             TASK_STATUS => self.with(name, params, |status: legacy::GetTaskResult| {
                 let task = GetTaskResult::new(status.task.into());

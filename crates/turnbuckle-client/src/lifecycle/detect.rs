@@ -62,7 +62,7 @@ pub(crate) async fn agree(
 #[derive(Debug)]
 enum Finding {
     /// It answered as 2026-07-28 does.
-    Modern(DiscoverResult),
+    Modern(Box<DiscoverResult>),
     /// It speaks 2026-07-28, but not this version; these it names.
     Versions(Vec<String>),
     /// It is of the newer kind, and refuses.
@@ -81,7 +81,7 @@ async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Arc<Agreed>, Co
         }
     }
     match finding {
-        Finding::Modern(result) => modern(asking, rules, result).await,
+        Finding::Modern(result) => modern(asking, rules, *result).await,
         Finding::Versions(named) => match newest_handshake(&named) {
             Some(revision) if choice == EraChoice::Auto => {
                 session::initialize(asking, revision).await
@@ -90,7 +90,7 @@ async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Arc<Agreed>, Co
         },
         Finding::Refused(source, status) => Err(ConnectError::Refused {
             method: DISCOVER,
-            source,
+            source: Box::new(source),
             status,
         }),
         Finding::Legacy if choice == EraChoice::Modern => Err(ConnectError::NoCommonRevision {
@@ -148,7 +148,7 @@ fn judge(answer: &Answer, http: bool) -> Finding {
     let status = answer.http.as_ref().map(|facts| facts.status);
     match &answer.outcome {
         Ok(result) => match serde_json::from_str(result.as_str()) {
-            Ok(result) => Finding::Modern(result),
+            Ok(result) => Finding::Modern(Box::new(result)),
             Err(_) => Finding::Legacy,
         },
         Err(error) if error.code == code::UNSUPPORTED_VERSION => {

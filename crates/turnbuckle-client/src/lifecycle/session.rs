@@ -113,10 +113,10 @@ fn agreed(mut result: InitializeResult) -> Result<Agreed, ConnectError> {
     })
 }
 
-fn refused(source: RpcError, status: Option<StatusCode>) -> ConnectError {
+fn refused(source: impl Into<Box<RpcError>>, status: Option<StatusCode>) -> ConnectError {
     ConnectError::Refused {
         method: INITIALIZE,
-        source,
+        source: source.into(),
         status,
     }
 }

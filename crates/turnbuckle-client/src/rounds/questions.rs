@@ -91,7 +91,7 @@ impl Client {
         answer.map_err(|source| CallError::Unanswered {
             method,
             asked: question.method,
-            source,
+            source: Box::new(source),
         })
     }
 }

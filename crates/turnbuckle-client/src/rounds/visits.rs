@@ -74,7 +74,7 @@ impl Client {
         let unanswered = |source| CallError::Unanswered {
             method,
             asked: ELICIT.to_owned(),
-            source,
+            source: Box::new(source),
         };
         let params = serde_json::to_string(&visit).expect("our own types have string keys");
         let revision = self.inner.rules().revision;

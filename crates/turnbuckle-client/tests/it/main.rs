@@ -48,6 +48,7 @@ mod spec_meta;
 mod spec_offers;
 mod spec_pagination;
 mod spec_progress;
+mod spec_schema;
 mod spec_subscriptions;
 mod spec_versioning;
 #[cfg(unix)]

@@ -12,7 +12,7 @@ use crate::fake_lines::{EVERY, FakeServer, LEGACY, MODERN};
 const TEXT: &str = "two\nlines\r\u{2028}and \u{7} more: 世界 🦀";
 
 /// Everything that a client sends when it does everything that makes it send something.
-async fn conversation(revision: &str) -> FakeServer {
+pub(crate) async fn conversation(revision: &str) -> FakeServer {
     let server = FakeServer::speaking(revision);
     server.answer("tools/list", json!({ "tools": [] }));
     server.answer("resources/list", json!({ "resources": [] }));
@@ -42,7 +42,7 @@ async fn conversation(revision: &str) -> FakeServer {
     client.resources().all().await.unwrap();
     client.resource_templates().all().await.unwrap();
     client.prompts().all().await.unwrap();
-    client.read_resource("file:///a\nb").await.unwrap();
+    client.read_resource("file:///a%20b").await.unwrap();
     client.get_prompt(TEXT, [("name", TEXT)]).await.unwrap();
     let completion = CompleteParams::new(CompletionReference::prompt("p"), "argument", TEXT);
     client.complete(completion).await.unwrap();
