@@ -199,5 +199,5 @@ async fn what_is_asked_right_after_the_handshake_is_answered() {
 
     let pong = server.next_answer(json!("early")).await;
     assert_eq!(pong["result"], json!({}));
-    connecting.await.unwrap().unwrap().unwrap();
+    connecting.await.unwrap().unwrap();
 }
