@@ -29,6 +29,7 @@ mod http_sse;
 mod http_streams;
 mod http_tasks;
 mod listening;
+mod lists_endless;
 mod own_server;
 mod progress;
 mod roots;
