@@ -68,7 +68,7 @@ impl Client {
     pub(crate) async fn called_as_task_after(
         &self,
         error: CallError,
-        mut params: CallToolParams,
+        params: CallToolParams,
         options: &Options,
     ) -> Result<Reply, CallError> {
         let refused = error
@@ -77,6 +77,15 @@ impl Client {
         if !refused || self.task_support(&params.name).await? != TaskSupport::Required {
             return Err(error);
         }
+        self.called_as_task(params, options).await
+    }
+
+    /// Makes a call as a task, and waits for its outcome.
+    pub(crate) async fn called_as_task(
+        &self,
+        mut params: CallToolParams,
+        options: &Options,
+    ) -> Result<Reply, CallError> {
         params.task = Some(wish(options));
         let tool = params.name.clone();
         let reply = self.send_call(params, options).await?;

@@ -24,11 +24,19 @@ impl Client {
         options: &Options,
     ) -> Result<ToolOutput, CallError> {
         let name = params.name.clone();
-        let again = self.asks_for_tasks().then(|| params.clone());
-        let reply = match (self.send_call(params, options).await, again) {
-            (Ok(reply), _) => self.settled(reply, &name, options).await?,
-            (Err(error), Some(params)) => self.called_as_task_after(error, params, options).await?,
-            (Err(error), None) => return Err(error),
+        let tasks = self.asks_for_tasks();
+        let known = self.inner.tools.get(&name);
+        let reply = if tasks && known.is_some_and(|tool| tool.only_as_task) {
+            self.called_as_task(params, options).await?
+        } else {
+            let again = tasks.then(|| params.clone());
+            match (self.send_call(params, options).await, again) {
+                (Ok(reply), _) => self.settled(reply, &name, options).await?,
+                (Err(error), Some(params)) => {
+                    self.called_as_task_after(error, params, options).await?
+                }
+                (Err(error), None) => return Err(error),
+            }
         };
         complete(CALL.name, &reply)?;
         self.output(Some(&name), reply.read(CALL.name)?)

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 use turnbuckle_protocol::codec::headers::{BadMark, Mark, marks};
-use turnbuckle_protocol::types::{CallToolResult, Tool};
+use turnbuckle_protocol::types::{CallToolResult, TaskSupport, Tool};
 
 use super::checked::{Promise, Validators};
 
@@ -14,7 +14,8 @@ const TOOLS: usize = 10_000;
 /// What is remembered of them takes no more than this, in bytes.
 const BYTES: usize = 32 << 20;
 
-/// The tools of a server, as far as they have something to remember: marked arguments, or a promise about their output.
+/// The tools of a server, as far as they have something to remember: marked arguments, a promise about their
+/// output, how they have to be called.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTools {
     known: RwLock<Known>,
@@ -34,6 +35,8 @@ struct Known {
 pub(super) struct KnownTool {
     pub(super) marks: Vec<Mark>,
     pub(super) promise: Option<Promise>,
+    /// It is called as a task or not at all (2025-11-25).
+    pub(super) only_as_task: bool,
 }
 
 /// What a list of tools is good for, which depends on revision and transport.
@@ -138,8 +141,15 @@ impl KnownTool {
         };
         let schema = tool.output_schema.as_ref().filter(|_| uses.promises);
         let promise = schema.and_then(Promise::new);
-        let something = !marks.is_empty() || promise.is_some();
-        Ok(something.then_some(Self { marks, promise }))
+        let execution = tool.execution.as_ref();
+        let support = execution.and_then(|execution| execution.task_support);
+        let only_as_task = support == Some(TaskSupport::Required);
+        let something = !marks.is_empty() || promise.is_some() || only_as_task;
+        Ok(something.then_some(Self {
+            marks,
+            promise,
+            only_as_task,
+        }))
     }
 
     fn size(&self) -> usize {

@@ -1,5 +1,7 @@
 //! Tasks of our own server, in both designs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -160,6 +162,25 @@ async fn a_tool_that_is_only_called_as_a_task_is_called_so() {
             Started::Task(_)
         ));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_known_to_require_a_task_is_never_called_plainly() {
+    req!("tasks.tool.required-client");
+    let plain = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&plain);
+    let client = client(EraChoice::Legacy).on_traffic(move |traffic| {
+        let call = traffic.message.contains(r#""method":"tools/call""#);
+        if call && !traffic.message.contains(r#""task":"#) {
+            seen.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let client = connect(client, server()).await;
+    client.tools().all().await.unwrap();
+
+    client.call_tool("must", json!({})).await.unwrap();
+
+    assert_eq!(plain.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
