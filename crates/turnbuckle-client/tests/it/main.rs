@@ -28,6 +28,7 @@ mod http_sessions;
 mod http_sse;
 mod http_streams;
 mod http_tasks;
+mod let_go;
 mod listening;
 mod own_server;
 mod progress;
