@@ -31,6 +31,7 @@ mod http_streams;
 mod http_tasks;
 mod let_go;
 mod listening;
+mod listening_ends;
 mod own_server;
 mod progress;
 mod roots;
