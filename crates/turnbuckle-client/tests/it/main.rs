@@ -32,6 +32,7 @@ mod http_tasks;
 mod let_go;
 mod listening;
 mod listening_ends;
+mod lists_endless;
 mod own_server;
 mod progress;
 mod roots;
