@@ -43,6 +43,17 @@ use crate::transport::Transport;
 #[derive(Clone)]
 pub struct Client {
     pub(crate) inner: Arc<Inner>,
+    /// Only clones share it; what works for the client in the background does not.
+    _held: Arc<Held>,
+}
+
+/// Lets go of the connection with the last clone of a client, whatever still works for it.
+struct Held(Arc<Hub>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.let_go();
+    }
 }
 
 /// What the clones of a client share.
@@ -103,7 +114,8 @@ impl Client {
 
 impl From<Arc<Inner>> for Client {
     fn from(inner: Arc<Inner>) -> Self {
-        Self { inner }
+        let _held = Arc::new(Held(Arc::clone(&inner.hub)));
+        Self { inner, _held }
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::{Semaphore, broadcast, watch};
 use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::LoggingMessageParams;
 
@@ -49,6 +49,8 @@ pub(crate) struct Hub {
     answering: Arc<Semaphore>,
     refusing: Arc<Semaphore>,
     client: Mutex<Weak<Inner>>,
+    /// Whether the last clone of the client was dropped.
+    let_go: watch::Sender<bool>,
 }
 
 /// Something that those who listen for changes need to know.
@@ -83,6 +85,7 @@ impl Hub {
             answering: Arc::new(Semaphore::new(limits.asked)),
             refusing: Arc::new(Semaphore::new(limits.asked)),
             client: Mutex::default(),
+            let_go: watch::Sender::new(false),
             limits,
         })
     }
@@ -149,6 +152,11 @@ impl Hub {
     /// Lets everyone know who listens: there will be nothing more.
     pub(crate) fn end(&self, reason: TransportError) {
         let _ = self.signals.send(Signal::End(reason));
+    }
+
+    /// Ends everything that still holds the client: nobody else does.
+    pub(crate) fn let_go(&self) {
+        self.let_go.send_replace(true);
     }
 
     /// Reports what is odd.

@@ -110,8 +110,14 @@ impl Transport {
     /// Ends the connection in an orderly way.
     pub(crate) async fn close(&self, hub: &Hub) {
         match self {
-            Self::Lines(connection) => connection.close().await,
-            Self::Child(running) => running.close().await,
+            Self::Lines(connection) => {
+                hub.end(TransportError::ClosedByUs);
+                connection.close().await;
+            }
+            Self::Child(running) => {
+                hub.end(TransportError::ClosedByUs);
+                running.close().await;
+            }
             Self::Http(endpoint) => endpoint.close(hub).await,
             Self::HttpSse(server) => server.close(hub),
         }

@@ -73,7 +73,8 @@ impl Client {
             .await
         {
             Err(CallError::Disconnected { source, .. }) if begins_anew(&source, &agreed.rules) => {
-                self.inner.renew(&agreed).await.map_err(|error| {
+                let renewed = Arc::clone(&self.inner).renewed(agreed).await;
+                renewed.map_err(|error| {
                     tracing::debug!(%error, "no new session");
                     CallError::Disconnected {
                         method: method.name,

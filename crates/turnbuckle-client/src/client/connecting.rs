@@ -9,7 +9,7 @@ use turnbuckle_protocol::types::SetLevelParams;
 use super::telling::Telling;
 use super::{Ids, Inner};
 use crate::builder::{ClientBuilder, EraChoice};
-use crate::error::ConnectError;
+use crate::error::{ConnectError, TransportError};
 use crate::hub::Hub;
 use crate::lifecycle::{self, Agreed, Asking};
 use crate::lines;
@@ -96,12 +96,21 @@ impl Inner {
         }
     }
 
+    /// Begins a new session in a task of its own: whoever gives up meanwhile must not leave half of one behind.
+    pub(crate) async fn renewed(self: Arc<Self>, known: Arc<Agreed>) -> Result<(), ConnectError> {
+        let renewing = tokio::spawn(async move { self.renew(&known).await });
+        let gone = || ConnectError::Unreachable(TransportError::SessionEnded);
+        renewing.await.unwrap_or_else(|_| Err(gone()))
+    }
+
     /// Begins a new session, unless somebody else did so since `known` was agreed.
     pub(crate) async fn renew(&self, known: &Arc<Agreed>) -> Result<(), ConnectError> {
         let _alone = self.renewing.lock().await;
         if !Arc::ptr_eq(&self.agreed(), known) {
             return Ok(());
         }
+        // What the old one asked can only be mistaken for something else in the new one.
+        self.hub.forget_asked();
         self.settle().await?;
         self.hub.gap();
         Ok(())

@@ -21,10 +21,14 @@ impl Telling {
         let hub: Weak<Hub> = Arc::downgrade(hub);
         let task = tokio::spawn(async move {
             while changes.changed().await.is_ok() {
-                let Some(client) = hub.upgrade().and_then(|hub| hub.client()) else {
+                let Some(hub) = hub.upgrade() else {
                     return;
                 };
-                client.tell_roots_changed().await;
+                let Some(client) = hub.client() else {
+                    return;
+                };
+                hub.while_held(async move { client.tell_roots_changed().await })
+                    .await;
             }
         });
         Self(task.abort_handle())

@@ -96,6 +96,10 @@ impl Endpoint {
             shared.session.forget();
         }
         let session = match outgoing.rules.session {
+            // Somebody is about to begin a new one, or failed to: who asks now has to begin it, or wait for it.
+            true if !begins && !shared.session.is_begun() => {
+                return Err(TransportError::SessionEnded);
+            }
             true => shared.session.id(),
             false => None,
         };
@@ -136,6 +140,10 @@ impl Endpoint {
     pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
         if !rules.session {
             return self.shared.session.forget();
+        }
+        // Nobody would end the stream of a client that is closed.
+        if self.shared.closing.is_closed() {
+            return;
         }
         let (opened, is_open) = oneshot::channel();
         let (shared, rules) = (&self.shared, Arc::clone(rules));

@@ -51,7 +51,8 @@ impl HttpSse {
         outgoing: Outgoing,
         hub: &Arc<Hub>,
     ) -> Result<Answer, TransportError> {
-        let line = match outgoing.method == method::INITIALIZE.name {
+        let begins = outgoing.method == method::INITIALIZE.name;
+        let line = match begins {
             true => self.open(hub).await?,
             false => self.line()?,
         };
@@ -61,6 +62,7 @@ impl HttpSse {
             line: &line,
             hub,
             id: Some(outgoing.id.clone()),
+            begins,
             cancellable: outgoing.rules.cancellable(outgoing.method),
         };
         hub.tap(Direction::Sent, &outgoing.body);
@@ -82,6 +84,9 @@ impl HttpSse {
             },
         };
         waits.over();
+        if begins && !matches!(&answer, Ok(answer) if answer.outcome.is_ok()) {
+            self.forget(&line);
+        }
         answer
     }
 
@@ -128,6 +133,14 @@ impl HttpSse {
         Ok(line)
     }
 
+    /// Lets a stream go on which no session was begun: nothing that is posted there would be answered.
+    fn forget(&self, line: &Arc<Line>) {
+        let mut state = self.lock();
+        if matches!(&*state, State::Open(open) if Arc::ptr_eq(open, line)) {
+            *state = State::NotYet;
+        }
+    }
+
     /// Returns the stream; one that has ended takes its session along.
     fn line(&self) -> Result<Arc<Line>, TransportError> {
         match &*self.lock() {
@@ -158,6 +171,7 @@ struct Waits<'s> {
     line: &'s Arc<Line>,
     hub: &'s Arc<Hub>,
     id: Option<RequestId>,
+    begins: bool,
     cancellable: bool,
 }
 
@@ -175,6 +189,9 @@ impl Drop for Waits<'_> {
         let Some(id) = self.id.take() else {
             return;
         };
+        if self.begins {
+            self.server.forget(self.line);
+        }
         if !self.line.waiting.give_up(&id) || !self.cancellable {
             return;
         }
@@ -187,7 +204,11 @@ impl Drop for Waits<'_> {
         self.hub.tap(Direction::Sent, &message);
         let (wire, line) = (Arc::clone(&self.server.wire), Arc::clone(self.line));
         runtime.spawn(async move {
-            if let Err(error) = post(&wire, &line, HeaderMap::new(), message.into()).await {
+            let told = taken(async {
+                post(&wire, &line, HeaderMap::new(), message.into()).await?;
+                Ok(())
+            });
+            if let Err(error) = told.await {
                 tracing::debug!(%error, "a cancellation did not reach the server");
             }
         });

@@ -25,6 +25,13 @@ impl Asked {
         }
     }
 
+    /// Stops answering anything.
+    fn abort_all(&self) {
+        for (_, task) in self.lock().drain() {
+            task.abort();
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, AbortHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,12 +58,12 @@ impl Hub {
         };
         let hub = Arc::clone(self);
         let named = id.clone();
-        let task = tokio::spawn(async move {
+        let task = tokio::spawn(self.while_held(async move {
             let outcome = answer(&client, &method, params.as_str()).await;
             hub.asked.lock().remove(&named);
             client.reply(&named, outcome).await;
             drop(turn);
-        });
+        }));
         open.insert(id, task.abort_handle());
     }
 
@@ -67,10 +74,31 @@ impl Hub {
         let client = self.client().filter(|client| client.rules().server_asks);
         let turn = Arc::clone(&self.refusing).try_acquire_owned();
         if let (Some(client), Some(id), Ok(turn)) = (client, id, turn) {
-            tokio::spawn(async move {
+            tokio::spawn(self.while_held(async move {
                 client.reply(&id, Err(error)).await;
                 drop(turn);
-            });
+            }));
+        }
+    }
+
+    /// Stops answering what was asked so far, since whoever asked is gone.
+    pub(crate) fn forget_asked(&self) {
+        self.asked.abort_all();
+    }
+
+    /// Does something that holds the client, but no longer than the last clone of it does: a form that stays open, or
+    /// a server that takes no answer, must not keep the connection.
+    pub(crate) fn while_held<F>(&self, work: F) -> impl Future<Output = ()> + use<F>
+    where
+        F: Future<Output = ()>,
+    {
+        let mut let_go = self.let_go.subscribe();
+        async move {
+            tokio::select! {
+                biased;
+                _ = let_go.wait_for(|gone| *gone) => {}
+                () = work => {}
+            }
         }
     }
 }

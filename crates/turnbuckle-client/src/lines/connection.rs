@@ -56,7 +56,7 @@ impl Connection {
         hub: &Arc<Hub>,
     ) -> Result<Answer, TransportError> {
         let writer = self.writer()?;
-        let answer = self.waiting.open(outgoing.id.clone())?;
+        let mut answer = self.waiting.open(outgoing.id.clone())?;
         let mut cancel = CancelOnDrop {
             connection: self,
             hub,
@@ -64,7 +64,16 @@ impl Connection {
             cancellable: outgoing.rules.cancellable(outgoing.method),
         };
         hub.tap(Direction::Sent, &outgoing.body);
-        if let Err(error) = writer.queue(outgoing.body).await {
+        let queued = tokio::select! {
+            biased;
+            queued = writer.queue(outgoing.body) => queued,
+            // There may never be room, but there may be an end.
+            ended = &mut answer => {
+                cancel.id = None;
+                return ended.unwrap_or(Err(TransportError::Closed));
+            }
+        };
+        if let Err(error) = queued {
             // Why the stream closed is known to whoever reads.
             return Err(self.waiting.ended().unwrap_or(error));
         }
@@ -86,7 +95,9 @@ impl Connection {
     /// Ends every call that waits, and closes the stream.
     pub(crate) fn end(&self, reason: TransportError) {
         self.waiting.end(reason);
-        drop(self.take_writer());
+        if let Some(writer) = self.take_writer() {
+            writer.end();
+        }
     }
 
     /// Closes our side; the server is to end its own. A child of ours is waited for, and made to if need be.
@@ -125,6 +136,9 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.reading.abort();
+        if let Some(writer) = self.take_writer() {
+            writer.end();
+        }
         if let Some(process) = &self.process {
             process.let_go();
         }

@@ -1,16 +1,28 @@
 //! Writes messages as lines, as many at a time as are there.
 
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot};
+use tokio::select;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::error::TransportError;
 
 /// How many messages may wait to be written; whoever sends more waits.
 const QUEUED: usize = 64;
 
+/// How long a server may take to read what was queued before the end.
+const LAST: Duration = Duration::from_secs(1);
+
 /// The sending end of a connection.
 #[derive(Debug)]
-pub(super) struct Writer(mpsc::Sender<Line>);
+pub(super) struct Writer {
+    queue: mpsc::Sender<Line>,
+    ending: Arc<Notify>,
+}
 
 /// A message, and whom to tell once it is written.
 #[derive(Debug)]
@@ -26,12 +38,27 @@ impl Writer {
     ) -> (Self, oneshot::Receiver<TransportError>) {
         let (sender, receiver) = mpsc::channel(QUEUED);
         let (failed, failure) = oneshot::channel();
+        let ending = Arc::<Notify>::default();
+        let ended = Arc::clone(&ending);
         tokio::spawn(async move {
-            if let Err(error) = write_all(stream, receiver).await {
+            let mut writing = pin!(write_all(stream, receiver));
+            let written = select! {
+                biased;
+                written = &mut writing => written,
+                // A server that reads no more must not hold the stream for ever.
+                () = ended.notified() => timeout(LAST, writing).await.unwrap_or(Ok(())),
+            };
+            if let Err(error) = written {
                 let _ = failed.send(error.into());
             }
         });
-        (Self(sender), failure)
+        let queue = sender;
+        (Self { queue, ending }, failure)
+    }
+
+    /// Writes what is queued, as far as the server still reads it, and closes the stream.
+    pub(super) fn end(&self) {
+        self.ending.notify_one();
     }
 
     /// Queues a message; an error means that the stream is closed.
@@ -40,7 +67,10 @@ impl Writer {
             message,
             written: None,
         };
-        self.0.send(line).await.map_err(|_| TransportError::Closed)
+        self.queue
+            .send(line)
+            .await
+            .map_err(|_| TransportError::Closed)
     }
 
     /// Queues a message without waiting for room; from where nobody can wait.
@@ -49,7 +79,7 @@ impl Writer {
             message,
             written: None,
         };
-        self.0.try_send(line).is_ok()
+        self.queue.try_send(line).is_ok()
     }
 
     /// Writes a message and waits until it is out.
@@ -59,7 +89,7 @@ impl Writer {
             message,
             written: Some(sender),
         };
-        self.0
+        self.queue
             .send(line)
             .await
             .map_err(|_| TransportError::Closed)?;

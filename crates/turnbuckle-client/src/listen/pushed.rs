@@ -23,7 +23,10 @@ pub(super) async fn listen(
         client: &client,
         uris: Vec::new(),
     };
-    let uris = offered.resource_subscriptions.clone().unwrap_or_default();
+    let mut uris = offered.resource_subscriptions.clone().unwrap_or_default();
+    // One that is named twice is still one.
+    uris.sort_unstable();
+    uris.dedup();
     if let Err(error) = subscribed.begin(uris, &options).await {
         return ears.fail(error).await;
     }

@@ -112,12 +112,17 @@ fn ended(answer: Result<Answer, TransportError>, acknowledged: bool, gone: bool)
             Err(error) => Outcome::Failed(CallError::refused(LISTEN, error, answer.http)),
         },
         Err(TransportError::ClosedByUs) => Outcome::Ended,
-        Err(source) if gone => Outcome::Failed(CallError::Disconnected {
+        Err(source) if gone || is_forbidden(&source) => Outcome::Failed(CallError::Disconnected {
             method: LISTEN,
             source,
         }),
         Err(_) => Outcome::Lost { acknowledged },
     }
+}
+
+/// Says whether the server no longer lets us in: asking again and again would change nothing.
+fn is_forbidden(error: &TransportError) -> bool {
+    matches!(error, TransportError::Refused(refusal) if matches!(refusal.status.as_u16(), 401 | 403))
 }
 
 fn request(

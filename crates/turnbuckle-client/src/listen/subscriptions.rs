@@ -87,7 +87,8 @@ impl Subscriptions {
 
     /// The server ends a subscription.
     pub(crate) fn end(&self, id: &RequestId) {
-        if let Some(outlet) = self.requests().get(id) {
+        // Where there is no room for it, the listener hears the end from there being no outlet any more.
+        if let Some(outlet) = self.requests().remove(id) {
             outlet.tell(Told::End);
         }
     }

@@ -217,3 +217,46 @@ async fn closing_ends_a_listener() {
         );
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_no_longer_let_in_hears_so() {
+    for (revision, status) in [(MODERN, 401), (LATEST_LEGACY, 403)] {
+        let heard = AtomicUsize::new(0);
+        let fake = server(revision, move |seen| {
+            let asked = seen.rpc() == "subscriptions/listen" || seen.method == "GET";
+            if !asked {
+                return None;
+            }
+            if heard.fetch_add(1, Ordering::SeqCst) > 0 {
+                return Some(Reply::status(status));
+            }
+            let id = seen.json()["id"].clone();
+            Some(Reply::events(move |events| async move {
+                events.message(&json!({
+                    "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                    "params": {
+                        "notifications": {},
+                        "_meta": { "io.modelcontextprotocol/subscriptionId": id },
+                    },
+                }));
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }))
+        });
+        let client = connect(&fake, revision).await;
+        let mut listening = client.listen(tools()).await.unwrap();
+
+        let problem = async {
+            loop {
+                match listening.next().await {
+                    Some(Err(problem)) => return problem,
+                    Some(Ok(_)) => {}
+                    None => panic!("the end says why"),
+                }
+            }
+        };
+
+        let problem = tokio::time::timeout(Duration::from_secs(300), problem).await;
+        let problem = problem.expect("it is said in time");
+        assert_eq!(problem.status().map(|told| told.as_u16()), Some(status));
+    }
+}

@@ -310,3 +310,33 @@ async fn an_event_beyond_the_limit_ends_the_stream() {
         "{source:?}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_new_session_that_failed_is_tried_again_by_the_next_call() {
+    let stream: Arc<Mutex<Option<Events>>> = Arc::default();
+    let begun = Mutex::new(0);
+    let fake = FakeHttp::in_memory(move |seen| {
+        if seen.method == "GET" {
+            let stream = Arc::clone(&stream);
+            return Reply::events(move |events| async move {
+                events.text("event: endpoint\ndata: /post\n\n");
+                *stream.lock().unwrap() = Some(events.clone());
+                events.ended().await;
+            });
+        }
+        let events = stream.lock().unwrap().clone().unwrap();
+        let mut begun = begun.lock().unwrap();
+        *begun += usize::from(seen.rpc() == "initialize");
+        match *begun {
+            1 if seen.rpc() == "tools/call" => Reply::status(404),
+            2 if seen.rpc() == "initialize" => Reply::status(503),
+            2 => Reply::status(400),
+            _ => handle(seen, &events, &answering()),
+        }
+    });
+    let client = Client::builder("test", "1.0").connect(at(&fake).only_http_sse());
+    let client = client.await.unwrap();
+
+    client.call_tool("a", json!({})).await.unwrap_err();
+    client.call_tool("a", json!({})).await.unwrap();
+}

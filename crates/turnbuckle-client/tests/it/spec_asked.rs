@@ -129,7 +129,9 @@ async fn arrays_are_taken_where_the_revision_has_them() {
     let server = FakeServer::legacy("2025-03-26");
     server.hold("tools/list");
     let client = server.connect().await;
-    let listing = tokio::spawn(async move { client.tools().all().await });
+    // Whoever drops the client answers nobody any more.
+    let asking = client.clone();
+    let listing = tokio::spawn(async move { asking.tools().all().await });
     let asked = server.next("tools/list").await;
 
     server
@@ -159,6 +161,7 @@ async fn arrays_are_taken_where_the_revision_has_them() {
     while !answers() {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
+    drop(client);
 }
 
 #[tokio::test(start_paused = true)]

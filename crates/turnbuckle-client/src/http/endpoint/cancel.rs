@@ -6,7 +6,9 @@ use ::http::HeaderMap;
 use turnbuckle_protocol::{RequestId, jsonrpc::write_notification, method, types::CancelledParams};
 
 use super::Shared;
-use crate::{hub::Hub, lifecycle::Rules, message, traffic::Direction, transport::Outgoing};
+use crate::{
+    http::taken, hub::Hub, lifecycle::Rules, message, traffic::Direction, transport::Outgoing,
+};
 
 /// Tells the server that nobody waits any more, unless it turns out not to be needed.
 pub(super) struct CancelOnDrop(Option<Pending>);
@@ -61,7 +63,7 @@ impl Pending {
         let mut headers = HeaderMap::new();
         message::version_header(&mut headers, &self.rules);
         self.hub.tap(Direction::Sent, &notification);
-        if let Err(error) = self.shared.tell(notification, headers).await {
+        if let Err(error) = taken(self.shared.tell(notification, headers)).await {
             tracing::debug!(id = %self.id, %error, "a cancellation did not reach the server");
         }
     }

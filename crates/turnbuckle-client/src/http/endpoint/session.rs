@@ -16,11 +16,18 @@ pub(super) struct Session(Mutex<State>);
 struct State {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
+    /// The handshake is done. Until then, or after it failed, there is nothing that a request could belong to.
+    begun: bool,
     /// Reads the server's own stream.
     stream: Option<AbortHandle>,
 }
 
 impl Session {
+    /// Says whether the handshake is done.
+    pub(super) fn is_begun(&self) -> bool {
+        self.lock().begun
+    }
+
     /// Returns the id that every request has to repeat.
     pub(super) fn id(&self) -> Option<HeaderValue> {
         self.lock().id.clone()
@@ -47,6 +54,7 @@ impl Session {
     pub(super) fn agreed(&self, rules: &Rules, stream: AbortHandle) {
         let mut state = self.lock();
         state.version.clone_from(&rules.version_header);
+        state.begun = true;
         if let Some(previous) = state.stream.replace(stream) {
             previous.abort();
         }

@@ -10,6 +10,7 @@ use turnbuckle_protocol::codec::headers::MediaType;
 use super::Shared;
 use crate::{
     http::{
+        answering::refused,
         pause::Pause,
         wire::{Events, HttpError, Response},
     },
@@ -42,7 +43,7 @@ pub(super) async fn listen(
                 stream.read(response, &hub).await;
             }
             Ok(response) if response.status().is_server_error() => stream.failures += 1,
-            Ok(response) => return stream.none(&response, &shared, &hub),
+            Ok(response) => return stream.none(response, &shared, &hub).await,
             Err(problem) if problem.may_pass() => stream.failures += 1,
             Err(problem) => return tracing::warn!(%problem, "the server's stream is unusable"),
         }
@@ -77,9 +78,14 @@ impl Stream {
     }
 
     /// There is no stream: most servers have none, and never had. But if there was one, the session is over.
-    fn none(&self, response: &Response, shared: &Shared, hub: &Arc<Hub>) {
+    async fn none(&self, response: Response, shared: &Shared, hub: &Arc<Hub>) {
         let status = response.status();
         tracing::debug!(%status, "the server has no stream");
+        let forbidden = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        // Whoever listens would wait for nothing.
+        if self.was_open && forbidden {
+            return hub.end(refused(response.refusal().await));
+        }
         let ended = self.was_open && status == StatusCode::NOT_FOUND;
         // Whoever called in the meantime may have begun a new one already.
         if ended && self.session.is_some() && shared.session.id() == self.session {

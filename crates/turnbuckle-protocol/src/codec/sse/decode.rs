@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The longest id that is kept: none that is longer fits into a header, and each event repeats it.
+const MAX_ID: usize = 8 * 1024;
+
 /// Reads events from chunks of bytes, cut anywhere.
 ///
 /// Follows the algorithm of the HTML standard; an event that is unfinished at the end of the stream is
@@ -169,6 +172,8 @@ impl Decoder {
         match field {
             b"data" => self.read_data(value)?,
             b"event" => self.name = text(value),
+            // Nobody can come back by an id that is too long; coming back by the one before would repeat events.
+            b"id" if value.len() > MAX_ID => self.id = String::new(),
             b"id" if !value.contains(&0) => self.id = text(value),
             b"retry" => self.read_retry(value),
             _ => {}

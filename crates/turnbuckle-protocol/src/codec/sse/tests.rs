@@ -316,3 +316,19 @@ fn no_field_or_comment_can_forge_another() {
         )]
     );
 }
+
+#[test]
+fn an_id_that_fits_into_no_header_is_none() {
+    let limits = Limits {
+        line: 100_000,
+        event: 100_000,
+    };
+    let longest = "x".repeat(8 * 1024);
+    let input = format!("id: {longest}\ndata: 1\n\nid: {longest}x\ndata: 2\n\ndata: 3\n\n");
+
+    let stream = read(&[input.as_bytes()], limits);
+
+    let ids: Vec<_> = stream.events.iter().map(|(_, _, id)| id.len()).collect();
+    assert_eq!(ids, [8 * 1024, 0, 0]);
+    assert_eq!(stream.last_event_id, "");
+}
