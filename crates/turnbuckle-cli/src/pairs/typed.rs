@@ -63,7 +63,7 @@ impl<'a> Expectation<'a> {
 
     /// Text stays text wherever the schema allows it; otherwise it is read as the first thing that fits.
     fn typed(&self, text: &str, schema: &Value, depth: u32) -> Result<Value, PairError> {
-        let schema = self.root.resolve(schema).unwrap_or(&ANYTHING);
+        let schema = self.only(schema);
         if let Some(value) = chosen(text, schema) {
             return value.ok_or_else(|| self.unfit(text, schema));
         }
@@ -81,36 +81,59 @@ impl<'a> Expectation<'a> {
         if names.is_empty() || names.contains(&"string") {
             return Ok(text.into());
         }
-        let mut values = names.iter().filter_map(|name| self.named(text, name));
+        let mut values = names
+            .iter()
+            .filter_map(|name| self.named(text, name, depth));
         values.next().ok_or_else(|| self.unfit(text, schema))
     }
 
-    fn named(&self, text: &str, name: &str) -> Option<Value> {
+    fn named(&self, text: &str, name: &str, depth: u32) -> Option<Value> {
         match name {
             "integer" => integer(text),
             "number" => number(text),
             "boolean" => text.parse().ok().map(Value::Bool),
             "null" => (text == "null").then_some(Value::Null),
-            "array" => self.list(text),
+            "array" => self.list(text, depth),
             "object" => serde_json::from_str(text).ok().filter(Value::is_object),
             _ => None,
         }
     }
 
-    fn list(&self, text: &str) -> Option<Value> {
+    /// Reads words with commas between them. Lists in it can only be written as JSON.
+    fn list(&self, text: &str, depth: u32) -> Option<Value> {
         if text.starts_with('[') {
             return serde_json::from_str(text).ok();
         }
         if text.is_empty() {
             return Some(Value::Array(Vec::new()));
         }
+        let depth = depth.checked_sub(1)?;
         let item = self.item();
-        let items = text.split(',').map(|text| self.typed(text.trim(), item, 0));
+        let items = text
+            .split(',')
+            .map(|text| self.typed(text.trim(), item, depth));
         items.collect::<Result<_, _>>().ok().map(Value::Array)
     }
 
+    /// Follows references, and takes an `allOf` of one part for that part.
+    fn only<'s>(&'s self, schema: &'s Value) -> &'s Value {
+        let mut schema = schema;
+        for _ in 0..4 {
+            schema = self.root.resolve(schema).unwrap_or(&ANYTHING);
+            match schema
+                .get("allOf")
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+            {
+                Some([part]) if schema.get("type").is_none() => schema = part,
+                _ => return schema,
+            }
+        }
+        &ANYTHING
+    }
+
     fn item(&self) -> &Value {
-        let schema = self.root.resolve(self.schema).unwrap_or(&ANYTHING);
+        let schema = self.only(self.schema);
         let parts = ["anyOf", "oneOf"].into_iter();
         let mut parts = parts
             .filter_map(|keyword| schema.get(keyword)?.as_array())
@@ -118,19 +141,19 @@ impl<'a> Expectation<'a> {
         let array = parts
             .find(|part| self.allows(part, "array"))
             .unwrap_or(schema);
-        let array = self.root.resolve(array).unwrap_or(&ANYTHING);
+        let array = self.only(array);
         array.get("items").unwrap_or(&ANYTHING)
     }
 
     /// Says whether a schema allows a kind of value by name, here or in one of its alternatives.
     fn allows(&self, schema: &Value, kind: &str) -> bool {
-        let schema = self.root.resolve(schema).unwrap_or(&ANYTHING);
+        let schema = self.only(schema);
         let parts = ["anyOf", "oneOf"].into_iter();
         let mut parts = parts
             .filter_map(|keyword| schema.get(keyword)?.as_array())
             .flatten();
         let within = |part: &Value| {
-            let part = self.root.resolve(part).unwrap_or(&ANYTHING);
+            let part = self.only(part);
             names(part).contains(&kind)
         };
         names(schema).contains(&kind) || parts.any(within)
