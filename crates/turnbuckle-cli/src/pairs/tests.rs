@@ -180,3 +180,30 @@ fn alternatives_count_in_a_list_with_commas_too() {
 fn a_part_that_stands_alone_in_all_of_is_meant() {
     assert_eq!(read(&["wrapped=7"]), Ok(json!({"wrapped": 7})));
 }
+
+#[test]
+fn a_list_can_be_long() {
+    let word = format!("counts={}", vec!["7"; 5000].join(","));
+
+    assert_eq!(read(&[&word]), Ok(json!({"counts": vec![7; 5000]})));
+}
+
+#[test]
+fn a_schema_that_unfolds_without_end_is_not_followed() {
+    let part = |at: usize| {
+        let parts =
+            (0..60).map(|step| json!({"$ref": format!("#/properties/p{}", (at + step) % 60)}));
+        let parts: Vec<_> = parts.collect();
+        (format!("p{at}"), json!({"type": "integer", "anyOf": parts}))
+    };
+    let properties: JsonObject = (0..60).map(part).collect();
+    let schema = json!({"properties": properties});
+
+    let read = arguments(
+        &["p1=x".to_owned()],
+        JsonObject::new(),
+        schema.as_object().unwrap(),
+    );
+
+    assert!(matches!(read, Err(PairError::Unfit { .. })), "{read:?}");
+}

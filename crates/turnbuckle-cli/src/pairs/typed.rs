@@ -1,5 +1,7 @@
 //! What a schema expects of one argument, and text made into that.
 
+use std::cell::Cell;
+
 use serde_json::{Number, Value};
 use turnbuckle_protocol::types::JsonObject;
 
@@ -12,7 +14,12 @@ pub(super) struct Expectation<'a> {
     key: &'a str,
     root: Kinds<'a>,
     schema: &'a Value,
+    /// How many more parts are tried. A small schema can unfold into a huge one.
+    budget: Cell<u32>,
 }
+
+/// How many parts of a schema are tried for each word of an argument.
+const PARTS: u32 = 1000;
 
 /// A schema that says nothing.
 const ANYTHING: Value = Value::Bool(true);
@@ -33,11 +40,18 @@ impl<'a> Expectation<'a> {
             key,
             root: Kinds::of(schema),
             schema: schema_of_key,
+            budget: Cell::new(0),
         })
     }
 
     /// Makes a value from all words that have this key.
     pub(super) fn value(&self, pairs: &[&Pair]) -> Result<Value, PairError> {
+        let words = pairs.iter().map(|pair| match pair {
+            Pair::Text(_, text) => 1 + text.matches(',').count(),
+            Pair::Json(..) => 0,
+        });
+        let words = u32::try_from(words.sum::<usize>()).unwrap_or(u32::MAX);
+        self.budget.set(PARTS.saturating_mul(words));
         match pairs {
             [Pair::Json(_, value)] => Ok(value.clone()),
             [Pair::Text(_, text)] => self.typed(text, self.schema, 4),
@@ -64,6 +78,10 @@ impl<'a> Expectation<'a> {
     /// Text stays text wherever the schema allows it; otherwise it is read as the first thing that fits.
     fn typed(&self, text: &str, schema: &Value, depth: u32) -> Result<Value, PairError> {
         let schema = self.only(schema);
+        let Some(left) = self.budget.get().checked_sub(1) else {
+            return Err(self.unfit(text, schema));
+        };
+        self.budget.set(left);
         if let Some(value) = chosen(text, schema) {
             return value.ok_or_else(|| self.unfit(text, schema));
         }
@@ -73,6 +91,7 @@ impl<'a> Expectation<'a> {
             {
                 let texts = parts.iter().find(|part| self.allows(part, "string"));
                 let parts = texts.into_iter().chain(parts);
+                let parts = parts.take_while(|_| self.budget.get() > 0);
                 let mut values = parts.filter_map(|part| self.typed(text, part, depth - 1).ok());
                 return values.next().ok_or_else(|| self.unfit(text, schema));
             }
