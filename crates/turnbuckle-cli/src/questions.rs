@@ -78,7 +78,8 @@ impl Questions {
         self.voice.quiet();
         let spoken = tokio::task::spawn_blocking(move || {
             let mut reader = io::stdin().lock();
-            let mut writer = anstream::stderr().lock();
+            // Without its lock: whoever is interrupted while the user types still has something to say.
+            let mut writer = anstream::stderr();
             talk(&mut Talk::new(&mut reader, &mut writer))
         });
         spoken.await.ok()?.ok()

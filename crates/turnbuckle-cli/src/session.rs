@@ -57,7 +57,7 @@ pub(crate) async fn until_stopped(
     let stoppable = async |client: &Client| {
         tokio::select! {
             done = work(client) => done,
-            _ = tokio::signal::ctrl_c() => Ok(()),
+            () = stop() => Ok(()),
         }
     };
     with(target, context, stoppable).await
@@ -68,8 +68,31 @@ async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
         // Whoever takes Ctrl-C for something else does so first.
         biased;
         done = work => done,
-        _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
+        () = stop() => Err(Failure::interrupted()),
     }
+}
+
+/// Waits until we are told to stop, by Ctrl-C or by SIGTERM.
+///
+/// A program that we started has a process group of its own, so nobody but us ends it.
+#[cfg(unix)]
+async fn stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        let _ = tokio::signal::ctrl_c().await;
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// Waits until we are told to stop.
+#[cfg(not(unix))]
+async fn stop() {
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 async fn connect(target: &Target, context: &Context) -> Result<Client> {

@@ -30,8 +30,12 @@ pub(super) fn description(field: &PrimitiveSchema) -> Option<&str> {
     }
 }
 
-/// Returns what is filled in already.
+/// Returns what is filled in already; what the field itself does not allow is as good as nothing.
 pub(super) fn default(field: &PrimitiveSchema) -> Option<Value> {
+    given(field).filter(|value| fits(field, value))
+}
+
+fn given(field: &PrimitiveSchema) -> Option<Value> {
     match field {
         PrimitiveSchema::String(field) => field.default.clone().map(Value::from),
         PrimitiveSchema::Number(field) => field.default.and_then(number),
@@ -99,6 +103,22 @@ pub(super) fn read(field: &PrimitiveSchema, text: &str) -> Result<Value, String>
     }
 }
 
+fn fits(field: &PrimitiveSchema, value: &Value) -> bool {
+    let offered = |value: &Value| {
+        let mut options = options(field).iter();
+        options.any(|option| value.as_str() == Some(&*option.value))
+    };
+    match (field, value) {
+        (PrimitiveSchema::String(field), Value::String(text)) => read_text(field, text).is_ok(),
+        (PrimitiveSchema::Number(field), value) => read_number(field, &value.to_string()).is_ok(),
+        (PrimitiveSchema::SingleSelect(_), value) => offered(value),
+        (PrimitiveSchema::MultiSelect(field), Value::Array(values)) => {
+            values.iter().all(offered) && has_room(field, values.len())
+        }
+        _ => true,
+    }
+}
+
 fn read_text(field: &StringSchema, text: &str) -> Result<Value, String> {
     let length = text.chars().count() as u64;
     if let Some(least) = field.min_length.filter(|&least| length < least) {
@@ -147,13 +167,16 @@ fn read_several(field: &MultiSelectSchema, text: &str) -> Result<Value, String> 
             chosen.push(value);
         }
     }
-    let count = chosen.len() as u64;
-    let enough = field.min_items.is_none_or(|least| count >= least);
-    let room = field.max_items.is_none_or(|most| count <= most);
-    match enough && room {
+    match has_room(field, chosen.len()) {
         true => Ok(chosen.into()),
         false => Err(format!("choose {}", kind(&field.clone().into()))),
     }
+}
+
+fn has_room(field: &MultiSelectSchema, count: usize) -> bool {
+    let count = count as u64;
+    let enough = field.min_items.is_none_or(|least| count >= least);
+    enough && field.max_items.is_none_or(|most| count <= most)
 }
 
 /// By the number that is shown, otherwise by value or title.

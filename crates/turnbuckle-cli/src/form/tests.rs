@@ -157,3 +157,32 @@ fn numbers_are_checked() {
     assert!(read(NumberSchema::new(), "NaN").is_err());
     insta::assert_snapshot!(read(NumberSchema::new().minimum(1.0), "0").unwrap_err(), @"this is no number, 1 or more");
 }
+
+#[test]
+fn a_default_that_does_not_fit_is_not_offered() {
+    let offered = |field: PrimitiveSchema| field::default(&field);
+
+    let number = NumberSchema::integer().minimum(1.0);
+    assert_eq!(offered(number.clone().default(0.0).into()), None);
+    assert_eq!(offered(number.default(2.0).into()), Some(json!(2)));
+    assert_eq!(
+        offered(StringSchema::new().min_length(2u64).default("O").into()),
+        None
+    );
+    let one = SingleSelectSchema::new(["2", "1"]);
+    assert_eq!(offered(one.clone().default("3").into()), None);
+    assert_eq!(offered(one.default("1").into()), Some(json!("1")));
+    let some = MultiSelectSchema::new(["sun", "rain"]).max_items(1u64);
+    assert_eq!(
+        offered(
+            some.clone()
+                .default(["sun".to_owned(), "rain".to_owned()])
+                .into()
+        ),
+        None
+    );
+    assert_eq!(
+        offered(some.default(["sun".to_owned()]).into()),
+        Some(json!(["sun"]))
+    );
+}

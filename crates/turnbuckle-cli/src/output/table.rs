@@ -44,8 +44,9 @@ impl Table {
         text
     }
 
-    /// All columns get what they need if there is room. Otherwise the last one gets what the others leave, and they
-    /// share three fifths of the terminal.
+    /// All columns get what they need if there is room. Otherwise the last one gets what the others leave, which is
+    /// a quarter of the terminal at least; the others get what they need of the rest, the narrow ones first. A
+    /// broken URI is hard to copy, and a broken description is as good as before.
     fn widths(&self, width: usize) -> Vec<usize> {
         let needed = |column: usize| {
             let cells = self.rows.iter().map(|row| wrap::width(&row[column]));
@@ -59,9 +60,16 @@ impl Table {
         if all <= width {
             return widths;
         }
-        let share = width * 3 / 5 / others.len().max(1);
-        for column in &mut *others {
-            *column = usize::min(*column, share.max(8));
+        let mut room = width
+            .saturating_sub(GAP * others.len())
+            .saturating_sub(usize::max(LEAST, width / 4));
+        let mut narrow_first: Vec<_> = others.iter_mut().collect();
+        narrow_first.sort();
+        let mut left = narrow_first.len();
+        for column in narrow_first {
+            *column = usize::min(*column, usize::max(room / left, 8));
+            room = room.saturating_sub(*column);
+            left -= 1;
         }
         let used: usize = others.iter().map(|column| column + GAP).sum();
         *last = usize::min(*last, width.saturating_sub(used).max(LEAST));
@@ -113,6 +121,22 @@ mod tests {
         oslo    the capital
         東京都  another one
         x
+        ");
+    }
+
+    #[test]
+    fn a_long_name_gets_what_narrow_columns_leave() {
+        let mut table = Table::new(&["resource", "type", "description"]);
+        table.row([
+            "demo://static/document/architecture.md".to_owned(),
+            "text/markdown".to_owned(),
+            "How the parts of the server fit together".to_owned(),
+        ]);
+
+        insta::assert_snapshot!(style::without(&table.render(80)), @r"
+        resource                                type           description
+        demo://static/document/architecture.md  text/markdown  How the parts of the
+                                                               server fit together
         ");
     }
 

@@ -18,6 +18,10 @@ fn schema() -> JsonObject {
             "optional": {"anyOf": [{"$ref": "#/$defs/Days"}, {"type": "null"}]},
             "list": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
             "where": {"type": "object"},
+            "wrapped": {"allOf": [{"$ref": "#/$defs/Days"}], "default": 1},
+            "some": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+            "matrix": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+            "endless": {"type": "array", "items": {"$ref": "#/properties/endless"}},
             "free": {},
         },
         "additionalProperties": false,
@@ -108,7 +112,7 @@ fn an_error_names_the_key_and_what_is_expected() {
     insta::assert_snapshot!(problem(&["free:=[1"]), @"`free` is not JSON: EOF while parsing a list at line 1 column 2");
     insta::assert_snapshot!(problem(&["Oslo"]), @"`Oslo` is neither `key=value` nor `key:=json`");
     insta::assert_snapshot!(problem(&["=x"]), @"`=x` is neither `key=value` nor `key:=json`");
-    insta::assert_snapshot!(problem(&["town=Oslo"]), @"there is no argument `town`; there is `city`, `days`, `scale`, `loud`, `tags`, `counts`, `unit`, `maybe`, `either`, `optional`, `list`, `where`, `free`");
+    insta::assert_snapshot!(problem(&["town=Oslo"]), @"there is no argument `town`; there is `city`, `days`, `scale`, `loud`, `tags`, `counts`, `unit`, `maybe`, `either`, `optional`, `list`, `where`, `wrapped`, `some`, `matrix`, `endless`, `free`");
 }
 
 #[test]
@@ -152,4 +156,54 @@ fn arguments_of_prompts_are_text() {
         [("a".to_owned(), "1=2".to_owned())]
     );
     assert!(texts(&["a".to_owned()]).is_err());
+}
+
+#[test]
+fn lists_in_lists_are_json() {
+    let nested = json!({"matrix": [[1, 2], [3]], "endless": [[[]]]});
+    assert_eq!(read(&["matrix=[[1,2],[3]]", "endless=[[[]]]"]), Ok(nested));
+    assert_eq!(
+        problem(&["matrix=1,2"]),
+        "`matrix` has to be number[][], and not `1,2`"
+    );
+    assert!(read(&["endless=1"]).is_err());
+}
+
+#[test]
+fn alternatives_count_in_a_list_with_commas_too() {
+    let typed = json!({"some": [1, null]});
+    assert_eq!(read(&["some=1,null"]), Ok(typed.clone()));
+    assert_eq!(read(&["some=1", "some=null"]), Ok(typed));
+}
+
+#[test]
+fn a_part_that_stands_alone_in_all_of_is_meant() {
+    assert_eq!(read(&["wrapped=7"]), Ok(json!({"wrapped": 7})));
+}
+
+#[test]
+fn a_list_can_be_long() {
+    let word = format!("counts={}", vec!["7"; 5000].join(","));
+
+    assert_eq!(read(&[&word]), Ok(json!({"counts": vec![7; 5000]})));
+}
+
+#[test]
+fn a_schema_that_unfolds_without_end_is_not_followed() {
+    let part = |at: usize| {
+        let parts =
+            (0..60).map(|step| json!({"$ref": format!("#/properties/p{}", (at + step) % 60)}));
+        let parts: Vec<_> = parts.collect();
+        (format!("p{at}"), json!({"type": "integer", "anyOf": parts}))
+    };
+    let properties: JsonObject = (0..60).map(part).collect();
+    let schema = json!({"properties": properties});
+
+    let read = arguments(
+        &["p1=x".to_owned()],
+        JsonObject::new(),
+        schema.as_object().unwrap(),
+    );
+
+    assert!(matches!(read, Err(PairError::Unfit { .. })), "{read:?}");
 }

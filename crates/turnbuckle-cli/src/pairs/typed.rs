@@ -1,5 +1,7 @@
 //! What a schema expects of one argument, and text made into that.
 
+use std::cell::Cell;
+
 use serde_json::{Number, Value};
 use turnbuckle_protocol::types::JsonObject;
 
@@ -12,7 +14,12 @@ pub(super) struct Expectation<'a> {
     key: &'a str,
     root: Kinds<'a>,
     schema: &'a Value,
+    /// How many more parts are tried. A small schema can unfold into a huge one.
+    budget: Cell<u32>,
 }
+
+/// How many parts of a schema are tried for each word of an argument.
+const PARTS: u32 = 1000;
 
 /// A schema that says nothing.
 const ANYTHING: Value = Value::Bool(true);
@@ -33,11 +40,18 @@ impl<'a> Expectation<'a> {
             key,
             root: Kinds::of(schema),
             schema: schema_of_key,
+            budget: Cell::new(0),
         })
     }
 
     /// Makes a value from all words that have this key.
     pub(super) fn value(&self, pairs: &[&Pair]) -> Result<Value, PairError> {
+        let words = pairs.iter().map(|pair| match pair {
+            Pair::Text(_, text) => 1 + text.matches(',').count(),
+            Pair::Json(..) => 0,
+        });
+        let words = u32::try_from(words.sum::<usize>()).unwrap_or(u32::MAX);
+        self.budget.set(PARTS.saturating_mul(words));
         match pairs {
             [Pair::Json(_, value)] => Ok(value.clone()),
             [Pair::Text(_, text)] => self.typed(text, self.schema, 4),
@@ -63,7 +77,11 @@ impl<'a> Expectation<'a> {
 
     /// Text stays text wherever the schema allows it; otherwise it is read as the first thing that fits.
     fn typed(&self, text: &str, schema: &Value, depth: u32) -> Result<Value, PairError> {
-        let schema = self.root.resolve(schema).unwrap_or(&ANYTHING);
+        let schema = self.only(schema);
+        let Some(left) = self.budget.get().checked_sub(1) else {
+            return Err(self.unfit(text, schema));
+        };
+        self.budget.set(left);
         if let Some(value) = chosen(text, schema) {
             return value.ok_or_else(|| self.unfit(text, schema));
         }
@@ -73,6 +91,7 @@ impl<'a> Expectation<'a> {
             {
                 let texts = parts.iter().find(|part| self.allows(part, "string"));
                 let parts = texts.into_iter().chain(parts);
+                let parts = parts.take_while(|_| self.budget.get() > 0);
                 let mut values = parts.filter_map(|part| self.typed(text, part, depth - 1).ok());
                 return values.next().ok_or_else(|| self.unfit(text, schema));
             }
@@ -81,36 +100,59 @@ impl<'a> Expectation<'a> {
         if names.is_empty() || names.contains(&"string") {
             return Ok(text.into());
         }
-        let mut values = names.iter().filter_map(|name| self.named(text, name));
+        let mut values = names
+            .iter()
+            .filter_map(|name| self.named(text, name, depth));
         values.next().ok_or_else(|| self.unfit(text, schema))
     }
 
-    fn named(&self, text: &str, name: &str) -> Option<Value> {
+    fn named(&self, text: &str, name: &str, depth: u32) -> Option<Value> {
         match name {
             "integer" => integer(text),
             "number" => number(text),
             "boolean" => text.parse().ok().map(Value::Bool),
             "null" => (text == "null").then_some(Value::Null),
-            "array" => self.list(text),
+            "array" => self.list(text, depth),
             "object" => serde_json::from_str(text).ok().filter(Value::is_object),
             _ => None,
         }
     }
 
-    fn list(&self, text: &str) -> Option<Value> {
+    /// Reads words with commas between them. Lists in it can only be written as JSON.
+    fn list(&self, text: &str, depth: u32) -> Option<Value> {
         if text.starts_with('[') {
             return serde_json::from_str(text).ok();
         }
         if text.is_empty() {
             return Some(Value::Array(Vec::new()));
         }
+        let depth = depth.checked_sub(1)?;
         let item = self.item();
-        let items = text.split(',').map(|text| self.typed(text.trim(), item, 0));
+        let items = text
+            .split(',')
+            .map(|text| self.typed(text.trim(), item, depth));
         items.collect::<Result<_, _>>().ok().map(Value::Array)
     }
 
+    /// Follows references, and takes an `allOf` of one part for that part.
+    fn only<'s>(&'s self, schema: &'s Value) -> &'s Value {
+        let mut schema = schema;
+        for _ in 0..4 {
+            schema = self.root.resolve(schema).unwrap_or(&ANYTHING);
+            match schema
+                .get("allOf")
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+            {
+                Some([part]) if schema.get("type").is_none() => schema = part,
+                _ => return schema,
+            }
+        }
+        &ANYTHING
+    }
+
     fn item(&self) -> &Value {
-        let schema = self.root.resolve(self.schema).unwrap_or(&ANYTHING);
+        let schema = self.only(self.schema);
         let parts = ["anyOf", "oneOf"].into_iter();
         let mut parts = parts
             .filter_map(|keyword| schema.get(keyword)?.as_array())
@@ -118,19 +160,19 @@ impl<'a> Expectation<'a> {
         let array = parts
             .find(|part| self.allows(part, "array"))
             .unwrap_or(schema);
-        let array = self.root.resolve(array).unwrap_or(&ANYTHING);
+        let array = self.only(array);
         array.get("items").unwrap_or(&ANYTHING)
     }
 
     /// Says whether a schema allows a kind of value by name, here or in one of its alternatives.
     fn allows(&self, schema: &Value, kind: &str) -> bool {
-        let schema = self.root.resolve(schema).unwrap_or(&ANYTHING);
+        let schema = self.only(schema);
         let parts = ["anyOf", "oneOf"].into_iter();
         let mut parts = parts
             .filter_map(|keyword| schema.get(keyword)?.as_array())
             .flatten();
         let within = |part: &Value| {
-            let part = self.root.resolve(part).unwrap_or(&ANYTHING);
+            let part = self.only(part);
             names(part).contains(&kind)
         };
         names(schema).contains(&kind) || parts.any(within)

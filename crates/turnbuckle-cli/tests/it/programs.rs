@@ -97,29 +97,31 @@ fn what_a_program_says_on_stderr_is_shown_with_the_traffic() {
 }
 
 #[test]
-fn ctrl_c_cancels_the_call_and_ends_the_program() {
-    let stage = Stage::new();
-    let mut child = command(&stage, "weather", &["call", "sleep", "--verbose"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut talk = BufReader::new(child.stderr.take().unwrap()).lines();
-    let asked = talk.find(|line| line.as_ref().unwrap().contains("tools/call"));
-    assert!(asked.is_some());
+fn ctrl_c_and_sigterm_cancel_the_call_and_end_the_program() {
+    for signal in ["-INT", "-TERM"] {
+        let stage = Stage::new();
+        let mut child = command(&stage, "weather", &["call", "sleep", "--verbose"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut talk = BufReader::new(child.stderr.take().unwrap()).lines();
+        let asked = talk.find(|line| line.as_ref().unwrap().contains("tools/call"));
+        assert!(asked.is_some());
 
-    let begun = Instant::now();
-    Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    let status = child.wait().unwrap();
-    let rest: Vec<_> = talk.map(Result::unwrap).collect();
+        let begun = Instant::now();
+        Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status()
+            .unwrap();
+        let status = child.wait().unwrap();
+        let rest: Vec<_> = talk.map(Result::unwrap).collect();
 
-    assert_eq!(status.code(), Some(2));
-    assert!(
-        rest.iter()
-            .any(|line| line.contains("notifications/cancelled")),
-        "{rest:?}"
-    );
-    assert!(begun.elapsed() < Duration::from_secs(20));
+        assert_eq!(status.code(), Some(2), "{signal}");
+        assert!(
+            rest.iter()
+                .any(|line| line.contains("notifications/cancelled")),
+            "{rest:?}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
-use std::process::Child;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -45,6 +47,20 @@ impl Session {
             assert!(self.read(), "{question} is never asked:\n{}", self.seen);
         }
         self.keyboard.write_all(line.as_bytes()).unwrap();
+    }
+
+    /// Presses Ctrl-C, and waits for the end only so long.
+    fn interrupt(&mut self) {
+        let id = self.child.id().to_string();
+        Command::new("kill").args(["-INT", &id]).status().unwrap();
+        let begun = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            if begun.elapsed() > Duration::from_secs(20) {
+                self.child.kill().unwrap();
+                panic!("Ctrl-C is not heard:\n{}", self.seen);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Returns all that could be seen, and the exit code.
@@ -118,6 +134,18 @@ fn a_form_is_declined_or_cancelled() {
     );
     let cancelled = cancelled.end(&stage);
     assert!(cancelled.contains("nobody answered"), "{cancelled}");
+}
+
+#[test]
+fn ctrl_c_ends_a_form() {
+    let stage = Stage::new();
+    let mut session = Session::new(&stage, &["call", "SOCKET", "rename"]);
+
+    session.answer("> ", "");
+    session.interrupt();
+
+    let seen = session.end(&stage);
+    assert!(seen.ends_with("error: interrupted\n--- exit 2\n"), "{seen}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl<'a> Kinds<'a> {
             Some(items) if depth > 0 => self.kind(items, depth - 1),
             _ => "any".to_owned(),
         };
-        match item.contains([' ', '|']) && !item.starts_with('{') {
+        match has_gaps(&item) {
             true => format!("({item})[]"),
             false => format!("{item}[]"),
         }
@@ -140,6 +140,19 @@ impl<'a> Kinds<'a> {
             false => format!("{{{}}}", joined(members, ", ")),
         }
     }
+}
+
+/// Says whether a kind has spaces outside of braces, so that `[]` behind it would belong to its end alone.
+fn has_gaps(kind: &str) -> bool {
+    let mut open = 0;
+    kind.chars().any(|letter| {
+        match letter {
+            '{' | '(' => open += 1,
+            '}' | ')' => open -= 1,
+            _ => {}
+        }
+        letter == ' ' && open == 0
+    })
 }
 
 /// Returns a value as it stands in JSON, shortened.

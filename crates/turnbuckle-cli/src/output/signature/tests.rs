@@ -119,3 +119,17 @@ fn a_prompt_reads_like_a_function_too() {
         "review(code, tone?)"
     );
 }
+
+#[test]
+fn a_list_of_alternatives_has_them_in_parentheses() {
+    let a = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let list = json!({"type": "array", "items": {"anyOf": [a, a]}});
+    let plain = json!({"type": "array", "items": a});
+
+    let input = json!({"properties": {"list": list, "plain": plain}});
+
+    insta::assert_snapshot!(
+        shown(input),
+        @"forecast(list?: ({…} | {…})[], plain?: {a?: string}[])"
+    );
+}
