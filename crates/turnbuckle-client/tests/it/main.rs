@@ -13,6 +13,7 @@ mod child_roles;
 #[cfg(unix)]
 mod child_servers;
 mod elicitation;
+mod eras;
 mod fake_http;
 mod fake_lines;
 mod http_asked;
