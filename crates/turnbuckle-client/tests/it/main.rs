@@ -31,6 +31,7 @@ mod http_streams;
 mod http_tasks;
 mod listening;
 mod own_server;
+mod patience;
 mod progress;
 mod roots;
 mod rounds;
