@@ -15,6 +15,7 @@ use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::LoggingMessageParams;
 
 use crate::cache::Cache;
+use crate::callbacks::guard;
 use crate::change::Change;
 use crate::client::Inner;
 use crate::error::TransportError;
@@ -123,6 +124,7 @@ impl Hub {
     /// Lets everyone know who listens: changes may have been missed.
     pub(crate) fn gap(&self) {
         self.cache().clear();
+        self.void_promises();
         let _ = self.signals.send(Signal::Gap);
     }
 
@@ -155,7 +157,7 @@ impl Hub {
     pub(crate) fn odd(&self, oddity: Oddity) {
         tracing::warn!(%oddity, "the server did something odd");
         if let Some(tell) = &self.listeners.oddity {
-            tell(oddity);
+            guard::tell(|| tell(oddity));
         }
     }
 
@@ -163,7 +165,7 @@ impl Hub {
     pub(crate) fn tap(&self, direction: Direction, message: &[u8]) {
         if let Some(tell) = &self.listeners.traffic {
             let message = &String::from_utf8_lossy(message);
-            tell(Traffic { direction, message });
+            guard::tell(|| tell(Traffic { direction, message }));
         }
     }
 

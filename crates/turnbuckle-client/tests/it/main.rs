@@ -29,6 +29,7 @@ mod http_sessions;
 mod http_sse;
 mod http_streams;
 mod http_tasks;
+mod listeners;
 mod listening;
 mod own_server;
 mod patience;
