@@ -4,6 +4,7 @@
 //! task brings its result. Both are one [`Task`] here. A call that becomes a task without being asked is waited for as
 //! if it had not.
 
+mod abandoned;
 mod begin;
 mod cancel;
 mod look;
@@ -26,6 +27,8 @@ use crate::client::Client;
 use crate::error::CallError;
 use crate::progress::Watching;
 use crate::tools::ToolOutput;
+
+pub(crate) use abandoned::abandon;
 
 /// A call that is answered later: a handle on the server's work.
 ///

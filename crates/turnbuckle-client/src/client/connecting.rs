@@ -108,6 +108,7 @@ impl Inner {
             return Ok(());
         }
         self.settle().await?;
+        self.tools.void_promises();
         self.hub.gap();
         Ok(())
     }

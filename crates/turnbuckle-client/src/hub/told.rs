@@ -76,7 +76,7 @@ impl Hub {
     }
 
     /// The tools may have changed, and with them what they promise.
-    pub(super) fn void_promises(&self) {
+    pub(crate) fn void_promises(&self) {
         if let Some(client) = self.client() {
             client.tools.void_promises();
         }

@@ -405,6 +405,36 @@ async fn dropping_a_call_cancels_the_task_that_it_became() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_that_comes_after_its_call_was_dropped_is_cancelled() {
+    let calls = json!({ "requests": { "tools": { "call": {} } } });
+    let older_task = json!({ "task": {
+        "taskId": "t-1", "status": "working", "createdAt": "2026-07-28T00:00:00Z",
+        "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttl": null,
+    } });
+    for (server, created) in [
+        (modern(), created()),
+        (older(calls, json!("optional")), older_task),
+    ] {
+        server.hold("tools/call");
+        let client = server.connect().await;
+        let call = tokio::spawn(client.call_tool_as_task("work", json!({})).into_future());
+        let asked = server.next("tools/call").await;
+
+        call.abort();
+        server.next("notifications/cancelled").await;
+        server.reply(&asked, created).await;
+
+        assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
+        let plain = tokio::spawn(client.call_tool("work", json!({})).into_future());
+        let asked = server.next("tools/call").await;
+        plain.abort();
+        server.next("notifications/cancelled").await;
+        server.reply(&asked, json!({ "content": [] })).await;
+        server.expect_silence().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_outlives_its_lifetime_is_given_up() {
     req!("ext-tasks.ttl.client");
     let server = modern();
