@@ -46,7 +46,7 @@ impl Waiting {
         match received {
             Received::Answer { id, outcome } => {
                 let http = None;
-                if let Err(Ok(answer)) = self.settle(&id, Ok(Answer { http, outcome })) {
+                if let Some(Ok(answer)) = self.settle(&id, Ok(Answer { http, outcome })) {
                     hub.unawaited(id, &answer.outcome);
                 }
             }
@@ -56,7 +56,7 @@ impl Waiting {
             } => {
                 let reason = error.message.clone();
                 let not_an_answer = Err(TransportError::NotAnAnswer { reason });
-                if self.settle(&id, not_an_answer).is_err() {
+                if self.settle(&id, not_an_answer).is_some() {
                     hub.odd(Oddity::InvalidAnswer(error));
                 }
             }
@@ -65,15 +65,15 @@ impl Waiting {
     }
 
     /// Hands over what came for a request; gives it back if nobody waits for it.
-    pub(crate) fn settle(&self, id: &RequestId, with: Settled) -> Result<(), Settled> {
+    pub(crate) fn settle(&self, id: &RequestId, with: Settled) -> Option<Settled> {
         let open = self.lock().open.remove(id);
         match open {
             // Whoever gave up in this moment has said so to the server already.
             Some(sender) => {
                 let _ = sender.send(with);
-                Ok(())
+                None
             }
-            None => Err(with),
+            None => Some(with),
         }
     }
 
