@@ -13,7 +13,6 @@ use turnbuckle_protocol::types::LogLevel;
 use crate::arguments::Era;
 use crate::context::Context;
 use crate::failure::{Failure, Result, warning};
-use crate::output::style;
 use crate::questions::Questions;
 use crate::secret::Secret;
 use crate::servers::{self, Entry, Remote, Server, Start};
@@ -208,9 +207,10 @@ fn http(url: &str, headers: &[(String, Secret)], sse: bool, context: &Context) -
     if context.options.verbose {
         let shown = headers.iter().map(|(name, _)| format!(", {name}: ***"));
         let shown: String = shown.collect();
-        context
-            .voice
-            .aside("*", &format!("{}{shown}", style::without(url)));
+        context.voice.aside(
+            "*",
+            &format!("{}{shown}", url.split('?').next().unwrap_or(url)),
+        );
     }
     let place = Http::new(url);
     let place = if sse { place.only_http_sse() } else { place };

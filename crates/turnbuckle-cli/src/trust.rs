@@ -68,6 +68,8 @@ fn is_risky(resolved: &Entry, variables: &[String]) -> bool {
 }
 
 /// Shows everything about a definition but the values of variables and headers.
+///
+/// Commands and URLs are shown as they are written: what a variable in them stands for may be a secret.
 fn question(server: &Server, resolved: &Entry, variables: &[String]) -> String {
     let file = plain::line(&server.file.display().to_string());
     let name = plain::line(&server.name);
@@ -77,18 +79,22 @@ fn question(server: &Server, resolved: &Entry, variables: &[String]) -> String {
             let _ = writeln!(text, "  {label:<10}{}", plain::line(value));
         }
     };
-    match resolved {
-        Entry::Start(start) => {
-            let words = std::iter::once(&start.program).chain(&start.arguments);
+    match &server.entry {
+        Entry::Start(written) => {
+            let words = std::iter::once(&written.program).chain(&written.arguments);
             let words: Vec<_> = words.map(|word| quoted(word)).collect();
             row("command", &words.join(" "));
+        }
+        Entry::Remote(written) => row("URL", &written.url),
+    }
+    match resolved {
+        Entry::Start(start) => {
             let names: Vec<_> = start.env.iter().map(|(name, _)| &**name).collect();
             row("sets", &names.join(", "));
             let folder = start.folder(server);
             row("in", &folder.display().to_string());
         }
         Entry::Remote(remote) => {
-            row("URL", &remote.url);
             let names: Vec<_> = remote.headers.iter().map(|(name, _)| &**name).collect();
             row("headers", &names.join(", "));
         }

@@ -213,6 +213,10 @@ fn not_there(outcome: Result<ReadResourceResult, CallError>) -> Outcome {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it reads better where it is called"
+)]
 fn equal<T: PartialEq + Debug>(actual: T, expected: T) -> Outcome {
     if actual == expected {
         return Ok(());

@@ -60,7 +60,7 @@ fn section(command: &clap::Command) -> Result<Vec<u8>> {
         .filter(|argument| !argument.is_global_set())
     {
         let names = argument.get_value_names().unwrap_or_default();
-        let names: Vec<_> = names.iter().map(clap::builder::Str::as_str).collect();
+        let names: Vec<_> = names.iter().map(AsRef::<str>::as_ref).collect();
         let label = match argument.get_long() {
             Some("help") => continue,
             Some(long) => format!("--{long} {}", names.join(" ")),

@@ -128,6 +128,19 @@ fn a_url_is_asked_for_only_if_it_is_sent_variables() {
 }
 
 #[test]
+fn what_a_variable_stands_for_is_not_shown() {
+    let definition =
+        r#"{"mcpServers": {"weather": {"command": "serve", "args": ["--key=${KEY:-hunter2}"]}}}"#;
+
+    let (_, shown) = check(&project(definition), Some("n\n"));
+
+    assert!(
+        shown.contains("command   serve '--key=${KEY:-hunter2}'\n"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn the_users_own_files_are_trusted() {
     let home = Home::new();
     home.write(".claude.json", DEFINITION);

@@ -26,7 +26,7 @@ async fn list(client: &Client, method: &str) -> Result<(), CallError> {
     }
 }
 
-fn read_result(ttl_ms: Value) -> Value {
+fn read_result(ttl_ms: &Value) -> Value {
     let contents = json!([{ "uri": "file:///a", "text": "a" }]);
     json!({ "contents": contents, "ttlMs": ttl_ms, "cacheScope": "private" })
 }
@@ -40,7 +40,7 @@ fn second_long() -> FakeServer {
             json!({ member: [], "ttlMs": 1000, "cacheScope": "public" }),
         );
     }
-    server.answer("resources/read", read_result(json!(1000)));
+    server.answer("resources/read", read_result(&json!(1000)));
     server
 }
 
@@ -106,7 +106,7 @@ async fn without_time_it_is_asked_for_every_time() {
             }
             server.on(method, move |_| Reply::Exactly(result.clone()));
         }
-        let mut result = read_result(ttl.clone());
+        let mut result = read_result(&ttl);
         result["resultType"] = json!("complete");
         server.on("resources/read", move |_| Reply::Exactly(result.clone()));
         let client = server.connect().await;
@@ -137,7 +137,7 @@ async fn only_the_same_question_gets_the_same_answer() {
     req!("caching.key");
     let server = FakeServer::modern();
     server.on("resources/read", |request| {
-        let mut result = read_result(json!(1000));
+        let mut result = read_result(&json!(1000));
         result["contents"][0]["uri"] = request["params"]["uri"].clone();
         result
     });
@@ -245,7 +245,7 @@ async fn what_took_rounds_is_not_kept() {
     let server = FakeServer::modern();
     server.on("resources/read", |request| {
         if request["params"]["requestState"] == "once more" {
-            read_result(json!(60_000))
+            read_result(&json!(60_000))
         } else {
             json!({ "resultType": "input_required", "requestState": "once more" })
         }

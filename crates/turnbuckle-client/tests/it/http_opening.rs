@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::fake_http::Reply;
+use crate::fake_http::{Events, Reply};
 use crate::http_peer::{LATEST_LEGACY, LEGACY, by_method, connect, server};
 
 /// Servers lose what they ask on a stream that nobody has opened yet.
@@ -12,7 +12,7 @@ use crate::http_peer::{LATEST_LEGACY, LEGACY, by_method, connect, server};
 async fn the_stream_is_open_before_the_first_call() {
     for revision in LEGACY {
         let fake = server(revision, |seen| {
-            (seen.method == "GET").then(|| Reply::events(|events| events.closed()))
+            (seen.method == "GET").then(|| Reply::events(Events::closed))
         });
 
         let client = connect(&fake, revision).await;

@@ -31,6 +31,7 @@ mod http_streams;
 mod http_tasks;
 mod listeners;
 mod listening;
+mod lists_endless;
 mod own_server;
 mod patience;
 mod progress;
