@@ -25,7 +25,9 @@ pub(super) struct Asked {
 impl Asked {
     /// Stops answering, because the server gave up.
     pub(super) fn abort(&self, id: &RequestId) {
-        if let Some(task) = self.lock().remove(id) {
+        let task = self.lock().remove(id);
+        if let Some(task) = task {
+            *self.answered() = Some(Instant::now());
             task.abort();
         }
     }

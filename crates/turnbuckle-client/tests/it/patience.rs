@@ -65,6 +65,24 @@ async fn once_it_has_its_answer_silence_counts_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_that_is_taken_back_is_no_silence_either() {
+    let server = FakeServer::legacy("2025-11-25");
+    server.hold("tools/call");
+    let client = server.connect_as(thoughtful()).await;
+    let call = tokio::spawn(client.call_tool("ask", json!({})).into_future());
+    let asked = server.next("tools/call").await;
+
+    let question = server.request("elicitation/create", form()).await;
+    sleep(Duration::from_secs(170)).await;
+    let cancelled = json!({ "requestId": question });
+    server.notify("notifications/cancelled", cancelled).await;
+    sleep(Duration::from_secs(50)).await;
+    server.reply(&asked, json!({ "content": [] })).await;
+
+    call.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_without_end_ends_with_the_total() {
     let server = FakeServer::legacy("2025-11-25");
     server.hold("tools/call");
