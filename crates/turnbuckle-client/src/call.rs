@@ -44,6 +44,8 @@ type Run<T> = Box<dyn FnOnce(Client, Options) -> Boxed<Result<T, CallError>> + S
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) patience: Patience,
+    /// How much of the total was spent on earlier rounds.
+    pub(crate) spent: Duration,
     pub(crate) max_rounds: usize,
     pub(crate) on_progress: Option<OnProgress>,
     pub(crate) meta: Meta,
@@ -59,6 +61,7 @@ impl Options {
         let settings = &client.inner.settings;
         Self {
             patience: settings.patience,
+            spent: Duration::ZERO,
             max_rounds: settings.max_rounds,
             on_progress: None,
             meta: Meta::default(),

@@ -4,7 +4,7 @@
 //! results come in by the same door, [`Callbacks::answer`]. Knows neither transports nor rounds.
 
 mod form;
-mod guard;
+pub(crate) mod guard;
 mod roots;
 mod sampling;
 mod visit;

@@ -11,10 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, broadcast, watch};
-use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::LoggingMessageParams;
+use turnbuckle_protocol::{RequestId, RpcError};
 
+use crate::answer::RawJson;
 use crate::cache::Cache;
+use crate::callbacks::guard;
 use crate::change::Change;
 use crate::client::Inner;
 use crate::error::TransportError;
@@ -24,6 +26,7 @@ use crate::limits::Limits;
 use crate::listen::Subscriptions;
 use crate::oddity::Oddity;
 use crate::progress::Watchers;
+use crate::tasks;
 use crate::traffic::{Direction, Traffic};
 
 pub(crate) type OnLog = Arc<dyn Fn(LoggingMessageParams) + Send + Sync>;
@@ -104,7 +107,7 @@ impl Hub {
     /// Takes a message that is not the answer somebody waits for.
     pub(crate) fn receive(self: &Arc<Self>, received: Received) {
         match received {
-            Received::Answer { id, .. } => self.unawaited(id),
+            Received::Answer { id, outcome } => self.unawaited(id, &outcome),
             Received::BadAnswer { error, .. } => self.odd(Oddity::InvalidAnswer(error)),
             Received::Complaint(error) => self.odd(Oddity::Complaint(error)),
             Received::Malformed { id, error } => {
@@ -117,9 +120,13 @@ impl Hub {
     }
 
     /// Takes an answer that nobody waits for: odd, unless somebody did and gave up.
-    pub(crate) fn unawaited(&self, id: RequestId) {
+    pub(crate) fn unawaited(&self, id: RequestId, outcome: &Result<RawJson, RpcError>) {
         if !self.given_up.take(&id) {
-            self.odd(Oddity::AnswerForNobody(id));
+            return self.odd(Oddity::AnswerForNobody(id));
+        }
+        // A call may have become a task before the server heard that nobody waits for it.
+        if let (Ok(result), Some(client)) = (outcome, self.client()) {
+            tasks::abandon(&client.into(), result.as_str());
         }
     }
 
@@ -163,7 +170,7 @@ impl Hub {
     pub(crate) fn odd(&self, oddity: Oddity) {
         tracing::warn!(%oddity, "the server did something odd");
         if let Some(tell) = &self.listeners.oddity {
-            tell(oddity);
+            guard::tell(|| tell(oddity));
         }
     }
 
@@ -171,7 +178,7 @@ impl Hub {
     pub(crate) fn tap(&self, direction: Direction, message: &[u8]) {
         if let Some(tell) = &self.listeners.traffic {
             let message = &String::from_utf8_lossy(message);
-            tell(Traffic { direction, message });
+            guard::tell(|| tell(Traffic { direction, message }));
         }
     }
 

@@ -19,7 +19,7 @@ pub struct Limits {
     /// The most bytes of answers that are kept. 16 MiB by default.
     pub kept_bytes: usize,
     /// How long to wait for the answer to the first question, before it is put in the words of older revisions. Ten
-    /// seconds by default.
+    /// seconds by default. Where silence is no sign of an older server, as on HTTP, patience counts instead.
     pub probe: Duration,
 }
 

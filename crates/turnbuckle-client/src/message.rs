@@ -90,7 +90,7 @@ fn write_meta(
         member(out, keys::LOG_LEVEL)?;
         serde_json::to_writer(&mut *out, level.as_str())?;
     }
-    for (key, value) in passed_on(rules, extra) {
+    for (key, value) in passed_on(extra) {
         member(out, key)?;
         serde_json::to_writer(&mut *out, value)?;
     }
@@ -102,20 +102,17 @@ fn write_meta(
 }
 
 /// What a caller adds, without what the client says itself, and without a trace that is none.
-fn passed_on<'a>(
-    rules: &Rules,
-    extra: &Extra<'a>,
-) -> impl Iterator<Item = (&'a str, &'a serde_json::Value)> {
+fn passed_on<'a>(extra: &Extra<'a>) -> impl Iterator<Item = (&'a str, &'a serde_json::Value)> {
     let trace = extra
         .meta
         .and_then(|meta| TraceContext::new(meta.traceparent(), meta.tracestate(), meta.baggage()));
     let trace = trace.unwrap_or_default();
     let progress_said = extra.progress_token.is_some();
-    let sender_said = !rules.stamp.is_empty();
     let added = extra.meta.into_iter().flat_map(Meta::iter);
     added.filter(move |(key, _)| match *key {
         keys::PROGRESS_TOKEN => !progress_said,
-        keys::PROTOCOL_VERSION | keys::CLIENT_INFO | keys::CLIENT_CAPABILITIES => !sender_said,
+        // Where a session remembers it, a server that speaks both eras would take it for a request of the newer one.
+        keys::PROTOCOL_VERSION | keys::CLIENT_INFO | keys::CLIENT_CAPABILITIES => false,
         keys::TRACEPARENT => trace.traceparent().is_some(),
         keys::TRACESTATE => trace.tracestate().is_some(),
         keys::BAGGAGE => trace.baggage().is_some(),

@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
+use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -24,7 +25,7 @@ pub struct Pages<T> {
     fetching: Option<Fetching<T>>,
     ready: VecDeque<T>,
     next: Next,
-    seen: HashSet<String>,
+    seen: Cursors,
     entries: usize,
     max_entries: usize,
     max_pages: usize,
@@ -39,6 +40,24 @@ enum Next {
     End,
 }
 
+/// The cursors that came, by their hashes: one may be as long as a message, and there may be many.
+#[derive(Default)]
+pub(crate) struct Cursors {
+    seen: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl Cursors {
+    /// Says whether a cursor is new, and remembers it.
+    pub(crate) fn insert(&mut self, cursor: &str) -> bool {
+        self.seen.insert(self.hasher.hash_one(cursor))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.seen.len()
+    }
+}
+
 impl<T> Pages<T> {
     pub(crate) fn new(
         method: &'static str,
@@ -51,7 +70,7 @@ impl<T> Pages<T> {
             fetching: None,
             ready: VecDeque::new(),
             next: Next::Page(None),
-            seen: HashSet::new(),
+            seen: Cursors::default(),
             entries: 0,
             max_entries,
             max_pages,
@@ -89,7 +108,7 @@ impl<T> Pages<T> {
             if self.seen.len() >= self.max_pages {
                 return Err(self.endless(format!("more than {} pages", self.max_pages)));
             }
-            if !self.seen.insert(cursor.clone()) {
+            if !self.seen.insert(&cursor) {
                 return Err(self.endless("a cursor came twice".to_owned()));
             }
             self.next = Next::Page(Some(cursor));

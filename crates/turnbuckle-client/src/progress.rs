@@ -12,6 +12,8 @@ use tokio::time::Instant;
 use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::ProgressParams;
 
+use crate::callbacks::guard;
+
 /// How far a call has come.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -117,11 +119,12 @@ impl Watcher {
         seen.progress = params.progress;
         drop(seen);
         if let Some(tell) = &self.tell {
-            tell(Progress {
+            let progress = Progress {
                 progress: params.progress,
                 total: params.total,
                 message: params.message,
-            });
+            };
+            guard::tell(|| tell(progress));
         }
     }
 }

@@ -7,8 +7,11 @@
 mod questions;
 mod visits;
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::method::Method;
 use turnbuckle_protocol::types::{
@@ -51,10 +54,16 @@ impl Client {
     ) -> Result<Reply, CallError> {
         let mut visited = visits::Visited::default();
         let mut round = 0;
+        // All rounds together have one total; what answering takes in between is not the server's time.
+        let mut left = Cow::Borrowed(options);
         loop {
-            let reply = match self.ask_once(method, &params, &beside, options).await {
+            let begun = Instant::now();
+            let reply = self.ask_once(method, &params, &beside, &left).await;
+            let took = begun.elapsed();
+            let reply = match reply {
                 Err(error) if round < options.max_rounds => {
                     self.visit_first(error, &mut visited, options).await?;
+                    left.to_mut().spent += took;
                     round += 1;
                     continue;
                 }
@@ -72,6 +81,7 @@ impl Client {
             let questions = questions::Questions::of(method.name, &reply)?;
             let (responses, state) = self.answer_all(method.name, questions).await?;
             params.answer(responses, state);
+            left.to_mut().spent += took;
             round += 1;
         }
     }

@@ -4,10 +4,12 @@
 //! task brings its result. Both are one [`Task`] here. A call that becomes a task without being asked is waited for as
 //! if it had not.
 
+mod abandoned;
 mod begin;
 mod cancel;
 mod look;
 mod methods;
+mod taken;
 mod wait;
 
 use std::collections::HashSet;
@@ -23,7 +25,10 @@ use turnbuckle_protocol::types::{
 use crate::call::Options;
 use crate::client::Client;
 use crate::error::CallError;
+use crate::progress::Watching;
 use crate::tools::ToolOutput;
+
+pub(crate) use abandoned::abandon;
 
 /// A call that is answered later: a handle on the server's work.
 ///
@@ -40,6 +45,14 @@ struct Inner {
     options: Options,
     begun: Instant,
     state: Mutex<State>,
+    /// The progress of the task comes under the token of the call that it was.
+    _watching: Option<Watching>,
+}
+
+/// A task that was just created.
+struct Created {
+    described: Described,
+    watching: Option<Watching>,
 }
 
 /// What is known of a task.
@@ -63,11 +76,13 @@ impl Task {
             options: Options::of(client),
             begun: Instant::now(),
             state: Mutex::default(),
+            _watching: None,
         }))
     }
 
     /// A task that a call of a tool became.
-    fn created(client: &Client, described: Described, tool: String, options: Options) -> Self {
+    fn created(client: &Client, created: Created, tool: String, options: Options) -> Self {
+        let described = created.described;
         let id = described.task_id.clone();
         let state = State {
             described: Some(described),
@@ -80,6 +95,7 @@ impl Task {
             options,
             begun: Instant::now(),
             state: Mutex::new(state),
+            _watching: created.watching,
         }))
     }
 

@@ -12,13 +12,16 @@ use crate::hub::Hub;
 use crate::incoming::Received;
 use crate::oddity::Oddity;
 
+/// How a request ended: with an answer, or without.
+pub(crate) type Settled = Result<Answer, TransportError>;
+
 /// The requests that are open on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    open: HashMap<RequestId, oneshot::Sender<Result<Answer, TransportError>>>,
+    open: HashMap<RequestId, oneshot::Sender<Settled>>,
     /// The server said something sensible already.
     heard: bool,
     /// Why nothing can be awaited any more.
@@ -27,10 +30,7 @@ struct State {
 
 impl Waiting {
     /// Begins to wait; an error if the connection has ended already.
-    pub(crate) fn open(
-        &self,
-        id: RequestId,
-    ) -> Result<oneshot::Receiver<Result<Answer, TransportError>>, TransportError> {
+    pub(crate) fn open(&self, id: RequestId) -> Result<oneshot::Receiver<Settled>, TransportError> {
         let mut state = self.lock();
         if let Some(ended) = &state.ended {
             return Err(ended.clone());
@@ -46,8 +46,8 @@ impl Waiting {
         match received {
             Received::Answer { id, outcome } => {
                 let http = None;
-                if !self.settle(&id, Ok(Answer { http, outcome })) {
-                    hub.unawaited(id);
+                if let Some(Ok(answer)) = self.settle(&id, Ok(Answer { http, outcome })) {
+                    hub.unawaited(id, &answer.outcome);
                 }
             }
             Received::BadAnswer {
@@ -55,7 +55,8 @@ impl Waiting {
                 error,
             } => {
                 let reason = error.message.clone();
-                if !self.settle(&id, Err(TransportError::NotAnAnswer { reason })) {
+                let not_an_answer = Err(TransportError::NotAnAnswer { reason });
+                if self.settle(&id, not_an_answer).is_some() {
                     hub.odd(Oddity::InvalidAnswer(error));
                 }
             }
@@ -63,15 +64,16 @@ impl Waiting {
         }
     }
 
-    /// Hands over what came for a request; `false` if nobody waits for it.
-    pub(crate) fn settle(&self, id: &RequestId, with: Result<Answer, TransportError>) -> bool {
-        match self.lock().open.remove(id) {
+    /// Hands over what came for a request; gives it back if nobody waits for it.
+    pub(crate) fn settle(&self, id: &RequestId, with: Settled) -> Option<Settled> {
+        let open = self.lock().open.remove(id);
+        match open {
             // Whoever gave up in this moment has said so to the server already.
             Some(sender) => {
                 let _ = sender.send(with);
-                true
+                None
             }
-            None => false,
+            None => Some(with),
         }
     }
 

@@ -26,6 +26,13 @@ pub(super) async fn run<T>(begin: impl FnOnce() -> BoxFuture<T>) -> Result<T, Rp
     .await
 }
 
+/// Tells a listener; if it panics, it has not heard.
+pub(crate) fn tell(listener: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(listener)).is_err() {
+        tracing::error!("a listener panicked");
+    }
+}
+
 fn panicked() -> RpcError {
     tracing::error!("a callback panicked");
     RpcError::internal("the client failed to answer")

@@ -1,19 +1,20 @@
 //! One request and its answer: dressed as the revision wants it, timed, and read.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until};
 use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::method::{Capability, Method};
-use turnbuckle_protocol::pending::Patience;
 use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
 
 use super::Client;
 use crate::answer::RawJson;
 use crate::call::Options;
 use crate::error::{CallError, TransportError};
+use crate::hub::Hub;
 use crate::lifecycle::{Agreed, Rules};
 use crate::message::{self, Extra};
 use crate::progress::Watching;
@@ -27,6 +28,8 @@ pub(crate) struct Reply {
     pub(crate) rules: Arc<Rules>,
     /// How often the server asked for input before.
     pub(crate) rounds: usize,
+    /// Keeps the progress of the request watched: a task that it became goes on under the same token.
+    pub(crate) watching: Option<Watching>,
 }
 
 /// What goes along with a request beside its parameters.
@@ -135,7 +138,7 @@ impl Client {
         let answer = tokio::select! {
             biased;
             answer = answer => answer,
-            limit = expired(options.patience, watching.as_ref()) => {
+            limit = expired(options, &self.inner.hub, watching.as_ref()) => {
                 return Err(CallError::TimedOut { method: method.name, limit });
             }
         };
@@ -144,7 +147,8 @@ impl Client {
         let result = answer
             .outcome
             .map_err(|error| CallError::refused(method.name, error, answer.http))?;
-        Reply::new(method.name, result, rules)
+        let reply = Reply::new(method.name, result, rules)?;
+        Ok(Reply { watching, ..reply })
     }
 }
 
@@ -160,6 +164,7 @@ impl Reply {
             kind,
             rules: Arc::clone(rules),
             rounds: 0,
+            watching: None,
         })
     }
 
@@ -213,11 +218,19 @@ fn begins_anew(error: &TransportError, rules: &Rules) -> bool {
 }
 
 /// Waits until patience is at its end, and says which part of it.
-async fn expired(patience: Patience, watching: Option<&Watching>) -> std::time::Duration {
+///
+/// A server that waits for us is not silent: its question may be before a person who takes time.
+async fn expired(options: &Options, hub: &Hub, watching: Option<&Watching>) -> Duration {
+    let patience = options.patience;
     let begun = Instant::now();
-    let latest = begun.checked_add(patience.total);
+    let latest = begun.checked_add(patience.total.saturating_sub(options.spent));
+    let last_seen = || {
+        let progress = watching.map_or(begun, Watching::last_seen);
+        let awaited = hub.last_awaited_by_server();
+        awaited.map_or(progress, |awaited| awaited.max(progress))
+    };
     loop {
-        let seen = watching.map_or(begun, Watching::last_seen);
+        let seen = last_seen();
         let silent = seen.checked_add(patience.silence);
         let (deadline, limit) = match (silent, latest) {
             (Some(silent), Some(latest)) if latest <= silent => (latest, patience.total),
@@ -226,7 +239,7 @@ async fn expired(patience: Patience, watching: Option<&Watching>) -> std::time::
             (None, None) => std::future::pending().await,
         };
         sleep_until(deadline).await;
-        let seen_since = watching.is_some_and(|watching| watching.last_seen() > seen);
+        let seen_since = last_seen() > seen;
         if limit == patience.total && Some(deadline) == latest || !seen_since {
             return limit;
         }

@@ -11,7 +11,7 @@ use super::{Ids, Inner};
 use crate::builder::{ClientBuilder, EraChoice};
 use crate::error::{ConnectError, TransportError};
 use crate::hub::Hub;
-use crate::lifecycle::{self, Agreed, Asking};
+use crate::lifecycle::{self, Agreed, Asking, Era};
 use crate::lines;
 use crate::stdio::{Child, Running};
 use crate::target::Target;
@@ -56,8 +56,13 @@ impl Inner {
             {
                 tracing::debug!(%error, "starting it again for a handshake");
                 settings.choice = EraChoice::Legacy;
+                let memory = settings.memory.clone();
                 let transport = Transport::Child(Running::start(child, &hub)?);
-                Self::agree(settings, transport, name, hub).await
+                let inner = Self::agree(settings, transport, name, hub).await?;
+                if let Some(name) = &inner.name {
+                    memory.set(name, Era::Legacy);
+                }
+                Ok(inner)
             }
             outcome => outcome,
         }
@@ -112,6 +117,7 @@ impl Inner {
         // What the old one asked can only be mistaken for something else in the new one.
         self.hub.forget_asked();
         self.settle().await?;
+        self.tools.void_promises();
         self.hub.gap();
         Ok(())
     }
@@ -121,7 +127,9 @@ impl Inner {
         let known = |name| self.settings.memory.get(name);
         let remembered = self.name.as_deref().and_then(known);
         let agreed = lifecycle::agree(&self.asking(), self.settings.choice, remembered).await?;
-        if let Some(name) = &self.name {
+        // Who was not asked for anything else may still speak it.
+        let found = self.settings.choice != EraChoice::Legacy;
+        if let Some(name) = self.name.as_ref().filter(|_| found) {
             self.settings.memory.set(name, agreed.server.era);
         }
         self.transport.agreed(&agreed.rules, &self.hub).await;

@@ -48,10 +48,11 @@ impl Client {
     /// [`Oddity::BadMark`](crate::Oddity::BadMark) says why.
     pub fn list_tools(&self, cursor: Option<String>) -> Call<ListToolsResult> {
         Call::new(self, async move |client: Client, options: Options| {
+            let changes = client.inner.tools.changes();
             let page = client.ask_for_page(&method::TOOLS_LIST, cursor, &options);
             let (mut page, origin): (ListToolsResult, _) = page.await?;
             match origin {
-                Origin::Server => client.learn_tools(&mut page.tools),
+                Origin::Server => client.learn_tools(&mut page.tools, changes),
                 Origin::Cache => client.sort_out_tools(&mut page.tools),
             }
             Ok(page)

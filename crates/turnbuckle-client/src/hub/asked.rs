@@ -1,9 +1,10 @@
 //! What a server asks, in the revisions in which it may.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use turnbuckle_protocol::jsonrpc::{write_error, write_result};
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::{RequestId, RpcError};
@@ -15,12 +16,18 @@ use crate::oddity::Oddity;
 
 /// The requests of the server's that are being answered.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Mutex<HashMap<RequestId, AbortHandle>>);
+pub(super) struct Asked {
+    open: Mutex<HashMap<RequestId, AbortHandle>>,
+    /// When the last of them was answered.
+    answered: Mutex<Option<Instant>>,
+}
 
 impl Asked {
     /// Stops answering, because the server gave up.
     pub(super) fn abort(&self, id: &RequestId) {
-        if let Some(task) = self.lock().remove(id) {
+        let task = self.lock().remove(id);
+        if let Some(task) = task {
+            *self.answered() = Some(Instant::now());
             task.abort();
         }
     }
@@ -32,12 +39,29 @@ impl Asked {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, AbortHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns until when the server had a question open.
+    fn last_open(&self) -> Option<Instant> {
+        match self.lock().is_empty() {
+            true => *self.answered(),
+            false => Some(Instant::now()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, AbortHandle>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Hub {
+    /// Returns until when the server had to wait for us: now, if it still does.
+    pub(crate) fn last_awaited_by_server(&self) -> Option<Instant> {
+        self.asked.last_open()
+    }
+
     /// Answers a request of the server's, in a task of its own.
     pub(super) fn asked(self: &Arc<Self>, id: RequestId, method: String, params: RawJson) {
         let Some(client) = self.client() else {
@@ -60,6 +84,10 @@ impl Hub {
         let named = id.clone();
         let task = tokio::spawn(self.while_held(async move {
             let outcome = answer(&client, &method, params.as_str()).await;
+            // Noted first, so that there is no moment at which neither is known. A ping is no question.
+            if method != method::PING.name {
+                *hub.asked.answered() = Some(Instant::now());
+            }
             hub.asked.lock().remove(&named);
             client.reply(&named, outcome).await;
             drop(turn);

@@ -11,6 +11,7 @@ use turnbuckle_protocol::types::{
 };
 
 use super::{Hub, Signal};
+use crate::callbacks::guard;
 use crate::change::Change;
 use crate::oddity::Oddity;
 
@@ -67,8 +68,18 @@ impl Hub {
     /// Lets everyone know who listens.
     pub(crate) fn changed(&self, change: Change) {
         self.cache().forget(&change);
+        if let Change::Tools = change {
+            self.void_promises();
+        }
         // Nobody listening is fine.
         let _ = self.signals.send(Signal::Change(change));
+    }
+
+    /// The tools may have changed, and with them what they promise.
+    pub(crate) fn void_promises(&self) {
+        if let Some(client) = self.client() {
+            client.tools.void_promises();
+        }
     }
 
     fn progress(&self, params: ProgressParams) {
@@ -80,7 +91,7 @@ impl Hub {
 
     fn log(&self, params: LoggingMessageParams) {
         if let Some(tell) = &self.listeners.log {
-            tell(params);
+            guard::tell(|| tell(params));
         }
     }
 

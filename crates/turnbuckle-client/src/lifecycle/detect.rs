@@ -49,9 +49,7 @@ pub(crate) async fn agree(
         (EraChoice::Legacy, _) => session::open(asking).await,
         (EraChoice::Auto, Some(Era::Legacy)) => match session::open(asking).await {
             // It used to be otherwise, so it is asked as if it were unknown.
-            Err(ConnectError::Refused { .. } | ConnectError::NoCommonRevision { .. }) => {
-                probe(asking, choice).await
-            }
+            Err(error) if shakes_no_hands(&error) => probe(asking, choice).await,
             outcome => outcome,
         },
         _ => probe(asking, choice).await,
@@ -69,19 +67,34 @@ enum Finding {
     Refused(RpcError, Option<StatusCode>),
     /// It does not know the question.
     Legacy,
+    /// It has this status for the question, as older servers do, and others who are no server at all.
+    Status(TransportError),
+    /// It says nothing: as older servers do, and others who are slow to start.
+    Silence,
 }
 
 async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Arc<Agreed>, ConnectError> {
     let rules = Arc::new(stateless::rules(asking.info, asking.capabilities));
-    let mut finding = first_question(asking, &rules).await?;
+    let mut finding = first_question(asking, &rules, choice).await?;
+    if let Finding::Silence = finding {
+        let error = match session::open(asking).await {
+            Err(error) if shakes_no_hands(&error) => error,
+            outcome => return outcome,
+        };
+        // It talks now, and knows no handshake.
+        finding = match first_question(asking, &rules, choice).await? {
+            Finding::Legacy | Finding::Status(_) | Finding::Silence => return Err(error),
+            finding => finding,
+        };
+    }
     if let Finding::Versions(named) = &finding {
         // A server that refuses the very version it names is asked once more.
         if named.iter().any(|name| name == rules.revision.as_str()) {
-            finding = first_question(asking, &rules).await?;
+            finding = first_question(asking, &rules, choice).await?;
         }
     }
     match finding {
-        Finding::Modern(result) => modern(asking, rules, *result).await,
+        Finding::Modern(result) => modern(asking, rules, choice, *result).await,
         Finding::Versions(named) => match newest_handshake(&named) {
             Some(revision) if choice == EraChoice::Auto => {
                 session::initialize(asking, revision).await
@@ -96,21 +109,27 @@ async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Arc<Agreed>, Co
         Finding::Legacy if choice == EraChoice::Modern => Err(ConnectError::NoCommonRevision {
             server: vec!["a revision with a handshake".to_owned()],
         }),
-        Finding::Legacy => session::open(asking).await,
+        Finding::Status(error) if choice == EraChoice::Modern => {
+            Err(ConnectError::Unreachable(error))
+        }
+        Finding::Legacy | Finding::Status(_) | Finding::Silence => session::open(asking).await,
     }
 }
 
 async fn modern(
     asking: &Asking<'_>,
     rules: Arc<Rules>,
+    choice: EraChoice,
     result: DiscoverResult,
 ) -> Result<Arc<Agreed>, ConnectError> {
     let named = &result.supported_versions;
     if !named.iter().any(|name| name == rules.revision.as_str()) {
         let revision = newest_handshake(named);
         return match revision {
-            Some(revision) => session::initialize(asking, revision).await,
-            None => Err(ConnectError::NoCommonRevision {
+            Some(revision) if choice == EraChoice::Auto => {
+                session::initialize(asking, revision).await
+            }
+            _ => Err(ConnectError::NoCommonRevision {
                 server: result.supported_versions,
             }),
         };
@@ -122,25 +141,33 @@ async fn modern(
 }
 
 /// Asks the server about itself.
-async fn first_question(asking: &Asking<'_>, rules: &Arc<Rules>) -> Result<Finding, ConnectError> {
+async fn first_question(
+    asking: &Asking<'_>,
+    rules: &Arc<Rules>,
+    choice: EraChoice,
+) -> Result<Finding, ConnectError> {
     let params = EmptyParams::default();
-    let limit = asking.hub.limits.probe;
+    // Silence on HTTP says nothing about the era; elsewhere, older servers may pass over what they do not know.
+    let silence_tells = choice == EraChoice::Auto && !asking.transport.is_http();
+    let limit = match silence_tells {
+        true => asking.hub.limits.probe,
+        false => asking.patience,
+    };
     let question = asking.question(DISCOVER, &params, Arc::clone(rules))?;
     let answer = asking.transport.request(question, asking.hub);
     match tokio::time::timeout(limit, answer).await {
         Ok(Ok(answer)) => Ok(judge(&answer, asking.transport.is_http())),
         Ok(Err(TransportError::Refused(refusal))) if tells_legacy(refusal.status) => {
-            Ok(Finding::Legacy)
+            Ok(Finding::Status(TransportError::Refused(refusal)))
         }
         // What is no answer to this question comes from someone who does not know it.
         Ok(Err(TransportError::NotAnAnswer { .. })) => Ok(Finding::Legacy),
         Ok(Err(error)) => Err(ConnectError::Unreachable(error)),
-        // Silence on HTTP says nothing about the era; elsewhere, older servers may pass over what they do not know.
-        Err(_) if asking.transport.is_http() => Err(ConnectError::TimedOut {
+        Err(_) if silence_tells => Ok(Finding::Silence),
+        Err(_) => Err(ConnectError::TimedOut {
             method: DISCOVER,
             limit,
         }),
-        Err(_) => Ok(Finding::Legacy),
     }
 }
 
@@ -172,6 +199,15 @@ fn named_versions(error: &RpcError) -> Vec<String> {
     serde_json::from_value::<UnsupportedVersionData>(data)
         .map(|data| data.supported)
         .unwrap_or_default()
+}
+
+/// Says whether a handshake was refused in a way that a server of the newer kind may have.
+fn shakes_no_hands(error: &ConnectError) -> bool {
+    match error {
+        ConnectError::Refused { .. } | ConnectError::NoCommonRevision { .. } => true,
+        ConnectError::Unreachable(TransportError::Refused(refusal)) => tells_legacy(refusal.status),
+        _ => false,
+    }
 }
 
 /// The status with which older servers meet a request that they do not understand.

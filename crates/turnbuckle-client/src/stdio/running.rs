@@ -83,6 +83,7 @@ impl Running {
             Ok(connection) => {
                 tracing::warn!(child = ?self.child, "started a server again that died");
                 state.connection = connection;
+                hub.void_promises();
                 hub.gap();
             }
             // Then its death is still what there is to tell.

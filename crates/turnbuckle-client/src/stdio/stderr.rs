@@ -8,6 +8,8 @@ use std::{
 
 use tokio::{io::AsyncReadExt, process::ChildStderr};
 
+use crate::callbacks::guard;
+
 /// How much of the end is kept, and how long a line may be before it is shown in pieces.
 const KEPT: usize = 64 * 1024;
 /// How much is read at once.
@@ -95,7 +97,9 @@ impl Lines {
         let line = mem::take(&mut self.begun);
         let text = String::from_utf8_lossy(&line);
         let text = text.strip_suffix('\n').unwrap_or(&text);
-        (self.tap.0)(text.strip_suffix('\r').unwrap_or(text));
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        // Whatever it does: a pipe that nobody empties stops the server.
+        guard::tell(|| (self.tap.0)(text));
     }
 }
 

@@ -5,12 +5,12 @@ use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{
     CallToolParams, ResultType, TaskSupport,
     tasks::{
-        CreateTaskResult, Task as Described,
+        CreateTaskResult,
         legacy::{self, TaskMetadata},
     },
 };
 
-use super::{Started, Task, cancel::Leash};
+use super::{Created, Started, Task, cancel::Leash};
 use crate::call::Options;
 use crate::client::{Client, Reply, complete};
 use crate::error::CallError;
@@ -40,8 +40,8 @@ impl Client {
     ) -> Result<Started, CallError> {
         let tool = params.name.clone();
         let wanted = params.task.is_some();
-        let reply = self.send_call(params, &options).await?;
-        match created(&reply, wanted)? {
+        let mut reply = self.send_call(params, &options).await?;
+        match created(&mut reply, wanted)? {
             Some(task) => Ok(Started::Task(Task::created(self, task, tool, options))),
             None => {
                 complete(CALL, &reply)?;
@@ -54,11 +54,11 @@ impl Client {
     /// Waits for the outcome of a reply that is a task; any other is the outcome itself.
     pub(crate) async fn settled(
         &self,
-        reply: Reply,
+        mut reply: Reply,
         tool: &str,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        match created(&reply, false)? {
+        match created(&mut reply, false)? {
             Some(task) => self.awaited(task, tool, options).await,
             None => Ok(reply),
         }
@@ -88,8 +88,8 @@ impl Client {
     ) -> Result<Reply, CallError> {
         params.task = Some(wish(options));
         let tool = params.name.clone();
-        let reply = self.send_call(params, options).await?;
-        match created(&reply, true)? {
+        let mut reply = self.send_call(params, options).await?;
+        match created(&mut reply, true)? {
             Some(task) => self.awaited(task, &tool, options).await,
             None => Ok(reply),
         }
@@ -98,11 +98,11 @@ impl Client {
     /// Waits for a task that nobody asked for as for any other call: within its patience, and cancelled when dropped.
     async fn awaited(
         &self,
-        task: Described,
+        task: Created,
         tool: &str,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        let leash = Leash::new(self, &task.task_id, options);
+        let leash = Leash::new(self, &task.described.task_id, options);
         let task = Task::created(self, task, tool.to_owned(), options.clone());
         let limit = options.patience.total;
         match tokio::time::timeout(limit, task.outcome()).await {
@@ -145,19 +145,23 @@ impl Client {
 }
 
 /// The task that a reply is, if it is one.
-fn created(reply: &Reply, wanted: bool) -> Result<Option<Described>, CallError> {
-    match reply.rules.tasks {
+fn created(reply: &mut Reply, wanted: bool) -> Result<Option<Created>, CallError> {
+    let described = match reply.rules.tasks {
         TaskDesign::Offered if reply.kind == ResultType::Task => {
             let created: CreateTaskResult = reply.read(CALL)?;
-            Ok(Some(created.task))
+            Some(created.task)
         }
         // A server that passes over the wish answers at once.
         TaskDesign::Asked if wanted => {
             let created = reply.read::<legacy::CreateTaskResult>(CALL);
-            Ok(created.ok().map(|created| created.task.into()))
+            created.ok().map(|created| created.task.into())
         }
-        _ => Ok(None),
-    }
+        _ => None,
+    };
+    Ok(described.map(|described| Created {
+        described,
+        watching: reply.watching.take(),
+    }))
 }
 
 /// Says whether there is nothing left to cancel.

@@ -11,7 +11,7 @@ use turnbuckle_protocol::types::{
     tasks::{GetTaskParams, GetTaskResult, Task as Described, UpdateTaskParams, legacy},
 };
 
-use super::Task;
+use super::{Task, taken::Taken};
 use crate::answer::RawJson;
 use crate::client::{Beside, Reply, complete};
 use crate::error::CallError;
@@ -59,18 +59,20 @@ impl Task {
     /// Sends answers to questions that are open.
     pub(super) async fn update(&self, mut responses: InputResponses) -> Result<(), CallError> {
         {
-            let mut state = self.state();
+            let state = self.state();
             responses.retain(|key, _| state.open.contains(key));
-            state.asked.extend(responses.keys().cloned());
         }
         if responses.is_empty() {
             return Ok(());
         }
+        let taken = Taken::new(self, responses.keys().cloned());
         let params = UpdateTaskParams::new(&self.0.id, responses);
         let beside = Beside::named(&self.0.id);
         let client = &self.0.client;
         let reply = client.ask_once(&method::TASKS_UPDATE, &params, &beside, &self.0.options);
-        complete(method::TASKS_UPDATE.name, &reply.await?)
+        complete(method::TASKS_UPDATE.name, &reply.await?)?;
+        taken.answered();
+        Ok(())
     }
 
     /// Asks for the result of the task, and waits for it: 2025-11-25.
@@ -131,6 +133,7 @@ impl Looked {
                 kind: ResultType::Complete,
                 rules: self.reply.rules,
                 rounds: self.reply.rounds,
+                watching: None,
             }),
             (TaskStatus::Failed, _, Some(source)) => Err(CallError::refused(CALL, source, None)),
             (status, ..) => Err(invalid(format!(

@@ -9,6 +9,7 @@ use turnbuckle_protocol::types::{InputRequiredResult, TaskStatus, tasks::Task as
 
 use super::Task;
 use super::look::{CALL, Looked};
+use super::taken::Taken;
 use crate::change::Change;
 use crate::client::Reply;
 use crate::error::CallError;
@@ -77,21 +78,23 @@ impl Task {
             return Err(by_hand(&questions));
         }
         {
-            let mut state = self.state();
+            let state = self.state();
             questions.retain(|key, _| !state.asked.contains(key));
             if questions.is_empty() {
-                // Answered already; the server has not noticed yet.
+                // Answered already, and the server has not noticed yet; or somebody is about to.
                 return Ok(());
             }
             if state.rounds == rounds {
                 let method = CALL;
                 return Err(CallError::TooManyRounds { method, rounds });
             }
-            state.rounds += 1;
-            state.asked.extend(questions.keys().cloned());
         }
+        let taken = Taken::new(self, questions.keys().cloned());
         let responses = self.0.client.answer_each(CALL, questions).await?;
-        self.update(responses).await
+        self.update(responses).await?;
+        taken.answered();
+        self.state().rounds += 1;
+        Ok(())
     }
 
     /// A task that is still there after its lifetime is not coming back.

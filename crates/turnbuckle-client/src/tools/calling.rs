@@ -1,7 +1,5 @@
 //! Calls of tools: the headers that go along, and what has to hold of the output.
 
-use std::collections::HashSet;
-
 use http::HeaderMap;
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method::{self, Method};
@@ -13,6 +11,7 @@ use crate::call::Options;
 use crate::client::{Beside, Client, Reply, complete};
 use crate::error::CallError;
 use crate::oddity::Oddity;
+use crate::pages::Cursors;
 
 const CALL: &Method = &method::TOOLS_CALL;
 
@@ -76,8 +75,12 @@ impl Client {
     }
 
     /// Remembers the tools of a page that was just listed, and leaves out those that cannot be used.
-    pub(crate) fn learn_tools(&self, tools: &mut Vec<Tool>) {
-        for unusable in self.inner.tools.learn(tools, self.uses()) {
+    ///
+    /// What has changed since it was asked for binds nobody.
+    pub(crate) fn learn_tools(&self, tools: &mut Vec<Tool>, changes: u64) {
+        let mut uses = self.uses();
+        uses.promises &= changes == self.inner.tools.changes();
+        for unusable in self.inner.tools.learn(tools, uses) {
             self.inner.hub.odd(Oddity::BadMark {
                 tool: unusable.tool,
                 error: unusable.error,
@@ -149,7 +152,7 @@ impl Client {
 
     /// Lists tools until this one is found; what cannot be listed stays as it was known.
     async fn look_up(&self, name: &str) {
-        let mut seen = HashSet::new();
+        let mut seen = Cursors::default();
         let mut cursor = None;
         while seen.len() < self.inner.settings.limits.pages {
             let page = match self.list_tools(cursor).fresh().await {
@@ -162,7 +165,7 @@ impl Client {
             if page.tools.iter().any(|tool| tool.name == name) {
                 return;
             }
-            cursor = page.next_cursor.filter(|next| seen.insert(next.clone()));
+            cursor = page.next_cursor.filter(|next| seen.insert(next));
             if cursor.is_none() {
                 return;
             }

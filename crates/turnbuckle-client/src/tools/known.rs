@@ -1,6 +1,7 @@
 //! What is remembered of the tools that a server listed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
@@ -20,13 +21,16 @@ const BYTES: usize = 32 << 20;
 pub(crate) struct KnownTools {
     known: RwLock<Known>,
     validators: Validators,
+    /// How often the tools may have changed.
+    changes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    by_name: HashMap<String, Arc<KnownTool>>,
-    /// Oldest first.
-    order: VecDeque<String>,
+    by_name: HashMap<String, (u64, Arc<KnownTool>)>,
+    /// The names by the turns in which they were listed, oldest first.
+    order: BTreeMap<u64, String>,
+    turn: u64,
     bytes: usize,
 }
 
@@ -81,7 +85,19 @@ impl KnownTools {
 
     pub(super) fn get(&self, name: &str) -> Option<Arc<KnownTool>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.by_name.get(name).cloned()
+        known.by_name.get(name).map(|(_, tool)| Arc::clone(tool))
+    }
+
+    /// Returns what to note down before tools are listed, see [`void_promises`](Self::void_promises).
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Forgets what the tools promised: they may have changed. What they want in headers is tried first.
+    pub(crate) fn void_promises(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.void_promises();
     }
 
     /// Says what is wrong with the output of a tool that made a promise about it.
@@ -110,11 +126,12 @@ impl KnownTools {
 
 impl Known {
     fn insert(&mut self, name: String, tool: KnownTool) {
-        self.bytes += tool.size();
-        self.order.push_back(name.clone());
-        self.by_name.insert(name, Arc::new(tool));
+        self.bytes += size(&name, &tool);
+        self.turn += 1;
+        self.order.insert(self.turn, name.clone());
+        self.by_name.insert(name, (self.turn, Arc::new(tool)));
         while self.by_name.len() > TOOLS || self.bytes > BYTES {
-            let Some(oldest) = self.order.front().cloned() else {
+            let Some((_, oldest)) = self.order.pop_first() else {
                 return;
             };
             self.forget(&oldest);
@@ -122,13 +139,28 @@ impl Known {
     }
 
     fn forget(&mut self, name: &str) {
-        if let Some(tool) = self.by_name.remove(name) {
-            self.bytes -= tool.size();
-            // A list comes in the same order every time, so it is found early.
-            if let Some(at) = self.order.iter().position(|it| it == name) {
-                self.order.remove(at);
+        if let Some((turn, tool)) = self.by_name.remove(name) {
+            self.bytes -= size(name, &tool);
+            self.order.remove(&turn);
+        }
+    }
+
+    fn void_promises(&mut self) {
+        for (_, tool) in self.by_name.values_mut() {
+            if tool.promise.is_some() {
+                let marks = tool.marks.clone();
+                *tool = Arc::new(KnownTool {
+                    marks,
+                    promise: None,
+                    only_as_task: tool.only_as_task,
+                });
             }
         }
+        self.by_name
+            .retain(|_, (_, tool)| !tool.marks.is_empty() || tool.only_as_task);
+        self.order.retain(|_, name| self.by_name.contains_key(name));
+        let sizes = self.by_name.iter();
+        self.bytes = sizes.map(|(name, (_, tool))| size(name, tool)).sum();
     }
 }
 
@@ -158,6 +190,11 @@ impl KnownTool {
         let promise = self.promise.as_ref().map_or(0, Promise::size);
         marks.sum::<usize>() + promise
     }
+}
+
+/// What a tool takes, with its name twice.
+fn size(name: &str, tool: &KnownTool) -> usize {
+    2 * name.len() + tool.size()
 }
 
 fn marks_of(tool: &Tool) -> Result<Vec<Mark>, BadMark> {

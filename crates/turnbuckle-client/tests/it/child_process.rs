@@ -207,6 +207,24 @@ async fn a_loud_child_never_waits_and_only_its_end_is_kept() {
 }
 
 #[tokio::test]
+async fn who_is_shown_standard_error_may_panic_without_harm() {
+    let witness = Witness::new();
+    let first = std::sync::atomic::AtomicBool::new(true);
+    let started = child("loud", &witness)
+        .on_stderr(move |_| {
+            let first = first.swap(false, std::sync::atomic::Ordering::Relaxed);
+            assert!(!first, "the first line is too much");
+        })
+        .start()
+        .unwrap();
+
+    let died = timeout(LONG, started.process.died()).await.unwrap();
+
+    assert_eq!(died.exit, Exit::Code(0));
+    assert_eq!(started.process.stderr_tail().len(), 64 * 1024);
+}
+
+#[tokio::test]
 async fn discarded_standard_error_is_kept_by_nobody() {
     let witness = Witness::new();
     let started = child("failing", &witness)

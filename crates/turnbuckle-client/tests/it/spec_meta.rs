@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use turnbuckle_ledger::req;
 use turnbuckle_protocol::meta::Meta;
+use turnbuckle_protocol::types::{ClientCapabilities, Implementation};
 
 use crate::fake_lines::{EVERY, FakeServer, MODERN};
 
@@ -84,6 +85,23 @@ async fn what_the_client_says_itself_is_said_once() {
 
         assert_eq!(line.matches("\"progressToken\"").count(), 1, "{line}");
         assert!(line.matches("logLevel").count() <= 1, "{line}");
+    }
+}
+
+/// A gateway may pass on what it was sent; a server that speaks both eras would take it for a request of the newer one.
+#[tokio::test(start_paused = true)]
+async fn nobody_else_speaks_for_the_client() {
+    for revision in EVERY {
+        let mut meta = Meta::new();
+        let other = Implementation::new("other", "1");
+        meta.set_client("2099-01-01", &other, &ClientCapabilities::new());
+
+        let (meta, line) = sent(revision, meta).await;
+
+        assert!(!line.contains("2099-01-01"), "{line}");
+        assert!(!line.contains("other"), "{line}");
+        let said = meta.get("io.modelcontextprotocol/protocolVersion");
+        assert_eq!(said.is_some(), revision == MODERN, "{meta}");
     }
 }
 

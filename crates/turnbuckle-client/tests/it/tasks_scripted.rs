@@ -288,6 +288,100 @@ async fn a_question_that_nobody_answers_ends_the_wait_and_not_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_that_was_left_open_is_asked_by_the_next_who_waits() {
+    let server = modern();
+    let mut looks = 0;
+    server.on("tasks/get", move |_| {
+        looks += 1;
+        match looks {
+            ..=3 => asks(&["a"]),
+            _ => completed(),
+        }
+    });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let times = Arc::clone(&asked);
+    let hesitating = Client::builder("test", "1").on_form(move |form: FormRequest| {
+        let first = times.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            if first {
+                std::future::pending::<()>().await;
+            }
+            form.accept(json!({}))
+        }
+    });
+    let client = server.connect_as(hesitating).await;
+    let task = begin(&client).await;
+
+    let given_up = tokio::time::timeout(Duration::from_secs(30), task.wait()).await;
+    assert!(given_up.is_err());
+    task.wait().await.unwrap();
+
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    assert_eq!(server.count("tasks/update"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_did_not_arrive_is_given_again() {
+    let server = modern();
+    let mut looks = 0;
+    server.on("tasks/get", move |_| {
+        looks += 1;
+        match looks {
+            ..=3 => asks(&["a"]),
+            _ => completed(),
+        }
+    });
+    let mut updates = 0;
+    server.on("tasks/update", move |_| {
+        updates += 1;
+        match updates {
+            1 => Reply::error(-32603, "not now"),
+            _ => Reply::Result(json!({})),
+        }
+    });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let client = server.connect_as(counting(&asked).max_rounds(1)).await;
+    let task = begin(&client).await;
+
+    task.wait().await.unwrap_err();
+    task.wait().await.unwrap();
+
+    assert_eq!(server.count("tasks/update"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_a_task_goes_on_after_it_was_created() {
+    req!("progress.task.token");
+    let calls = json!({ "requests": { "tools": { "call": {} } } });
+    let server = older(calls, json!("optional"));
+    server.hold("tasks/get");
+    server.answer("tasks/result", json!({ "content": [] }));
+    let client = server.connect().await;
+    let (told, mut progress) = tokio::sync::mpsc::unbounded_channel();
+    let started = client
+        .call_tool_as_task("work", json!({}))
+        .on_progress(move |progress| told.send(progress.progress).unwrap())
+        .await
+        .unwrap();
+    let call = server.next("tools/call").await;
+    let Started::Task(task) = started else {
+        panic!("a task was asked for");
+    };
+
+    let wait = tokio::spawn(async move { task.result().await });
+    let look = server.next("tasks/get").await;
+    server.progress(&call, 1.0).await;
+    let completed = json!({
+        "taskId": "t-1", "status": "completed", "createdAt": "2026-07-28T00:00:00Z",
+        "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttl": null,
+    });
+    server.reply(&look, completed).await;
+    wait.await.unwrap().unwrap();
+
+    assert_eq!(progress.recv().await, Some(1.0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_the_task_that_it_became() {
     req!("ext-tasks.cancel.no-notification");
     let server = modern();
@@ -308,6 +402,36 @@ async fn dropping_a_call_cancels_the_task_that_it_became() {
         message["method"] == "notifications/cancelled"
             && message["params"]["requestId"] == call["id"]
     }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_comes_after_its_call_was_dropped_is_cancelled() {
+    let calls = json!({ "requests": { "tools": { "call": {} } } });
+    let older_task = json!({ "task": {
+        "taskId": "t-1", "status": "working", "createdAt": "2026-07-28T00:00:00Z",
+        "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttl": null,
+    } });
+    for (server, created) in [
+        (modern(), created()),
+        (older(calls, json!("optional")), older_task),
+    ] {
+        server.hold("tools/call");
+        let client = server.connect().await;
+        let call = tokio::spawn(client.call_tool_as_task("work", json!({})).into_future());
+        let asked = server.next("tools/call").await;
+
+        call.abort();
+        server.next("notifications/cancelled").await;
+        server.reply(&asked, created).await;
+
+        assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
+        let plain = tokio::spawn(client.call_tool("work", json!({})).into_future());
+        let asked = server.next("tools/call").await;
+        plain.abort();
+        server.next("notifications/cancelled").await;
+        server.reply(&asked, json!({ "content": [] })).await;
+        server.expect_silence().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,6 +171,28 @@ async fn since_2026_output_is_of_any_kind() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_promise_is_void_once_the_tools_have_changed() {
+    for revision in PROMISING {
+        let server = promising(revision, &forecast_schema());
+        server.answer(
+            "tools/call",
+            json!({ "content": [], "structuredContent": { "other": 1 } }),
+        );
+        let client = server.connect().await;
+        client.tools().all().await.unwrap();
+        assert!(forecast(&client).await.is_err());
+
+        let changed = "notifications/tools/list_changed";
+        server.notify(changed, json!({})).await;
+
+        let output = forecast(&client).await.unwrap();
+        assert_eq!(output, json!({ "other": 1 }), "{revision}");
+        client.tools().all().await.unwrap();
+        assert!(forecast(&client).await.is_err(), "what is listed binds");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_definition_that_is_listed_again_replaces_the_old_one() {
     let server = FakeServer::modern();
     let tool = |schema: Value| {

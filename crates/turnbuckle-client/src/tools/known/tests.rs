@@ -5,6 +5,7 @@
 
 use serde_json::json;
 use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::JsonObject;
 
 use super::*;
 
@@ -122,4 +123,37 @@ fn what_is_remembered_has_bounds() {
     assert!(known.get("10").is_some());
     let inside = known.known.read().unwrap();
     assert_eq!((inside.by_name.len(), inside.order.len()), (TOOLS, TOOLS));
+}
+
+#[test]
+fn names_count_too() {
+    let known = KnownTools::default();
+    let long = "x".repeat(1_000_000);
+    for number in 0..100 {
+        let mut page = vec![marked(&format!("{long}{number}"), json!("A"))];
+        known.learn(&mut page, MODERN_HTTP);
+    }
+
+    let inside = known.known.read().unwrap();
+    let names: usize = inside.by_name.keys().map(String::len).sum();
+    assert!(names <= BYTES, "{names}");
+    assert_eq!(inside.by_name.len(), inside.order.len());
+}
+
+#[test]
+fn a_change_leaves_the_marks_and_nothing_else() {
+    let known = KnownTools::default();
+    let mut both = marked("both", json!("City"));
+    both.output_schema = Some(JsonObject::new());
+    let mut promising = tool("promising", json!({ "type": "object" }));
+    promising.output_schema = Some(JsonObject::new());
+    known.learn(&mut vec![promising, both], MODERN_HTTP);
+
+    known.void_promises();
+
+    assert_eq!(headers_of(&known, "both"), ["City"]);
+    assert!(known.get("both").unwrap().promise.is_none());
+    assert!(known.get("promising").is_none());
+    let inside = known.known.read().unwrap();
+    assert_eq!((inside.by_name.len(), inside.order.len()), (1, 1));
 }
