@@ -9,7 +9,9 @@ use turnbuckle_schema::Validator;
 
 fuzz_target!(|input: &str| {
     let mut lines = input.lines();
-    let schema = lines.next().and_then(|line| serde_json::from_str(line).ok());
+    let schema = lines
+        .next()
+        .and_then(|line| serde_json::from_str(line).ok());
     let Some(Value::Object(schema)) = schema else {
         return;
     };
