@@ -32,6 +32,14 @@ impl Context {
         Ok(stdout.flush()?)
     }
 
+    /// Writes a list to stdout; that there is nothing in it is said on stderr, so that silence is no riddle.
+    pub(crate) fn print_list(&self, of: &str, text: &str) -> Result {
+        if text.is_empty() {
+            self.voice.say(&format!("the server has no {of}\n"));
+        }
+        self.print(text)
+    }
+
     /// Writes exact bytes to stdout.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result {
         let mut stdout = std::io::stdout().lock();

@@ -97,14 +97,7 @@ async fn stop() {
 
 async fn connect(target: &Target, context: &Context) -> Result<Client> {
     let place = place(target, context)?;
-    let client = builder(target, context).connect(place).await?;
-    let server = client.server();
-    let told_once = server.era == client::Era::Legacy && server.capabilities.logging.is_some();
-    if context.options.verbose && told_once {
-        // Whether the server does it shows by itself.
-        let _ = client.set_log_level(LogLevel::Debug).await;
-    }
-    Ok(client)
+    Ok(builder(target, context).connect(place).await?)
 }
 
 fn builder(target: &Target, context: &Context) -> ClientBuilder {

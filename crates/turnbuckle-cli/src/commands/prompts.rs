@@ -32,7 +32,7 @@ impl Prompts {
         let prompts = prompts.await?;
         match context.options.json {
             true => context.json(&json!({ "prompts": prompts })),
-            false => context.print(&list(&prompts, context.width())),
+            false => context.print_list("prompts", &list(&prompts, context.width())),
         }
     }
 }

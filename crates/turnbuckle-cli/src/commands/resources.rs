@@ -43,7 +43,10 @@ impl Resources {
                 "resources": resources,
                 "resourceTemplates": templates,
             })),
-            false => context.print(&tables(&resources, &templates, context.width())),
+            false => context.print_list(
+                "resources",
+                &tables(&resources, &templates, context.width()),
+            ),
         }
     }
 }

@@ -41,7 +41,7 @@ impl Tools {
         let Some(name) = name else {
             return match context.options.json {
                 true => context.json(&json!({ "tools": tools })),
-                false => context.print(&list(&tools, context.width())),
+                false => context.print_list("tools", &list(&tools, context.width())),
             };
         };
         let tool = find(&tools, &name, &target)?;

@@ -247,3 +247,25 @@ fn colours_are_there_only_when_they_are_wanted() {
         "prompts", "SOCKET", "--color", "always", "--json"
     ]));
 }
+
+/// A server of 2025 that has no prompts, though it could have some.
+#[cfg(unix)]
+const BARE: &str = r#"
+answer() { read -r _; echo "{\"jsonrpc\":\"2.0\",\"id\":$1,$2}"; }
+answer 1 '"error":{"code":-32601,"message":"what?"}'
+answer 2 '"result":{"protocolVersion":"2025-11-25","capabilities":{"prompts":{}},"serverInfo":{"name":"bare","version":"1"}}'
+read -r _
+answer 3 '"result":{"prompts":[]}'
+read -r _
+"#;
+
+#[cfg(unix)]
+#[test]
+fn an_empty_list_says_so() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(stage.run(&["prompts", "--", "sh", "-c", BARE]), @r"
+    --- stderr
+    the server has no prompts
+    ");
+}
