@@ -16,7 +16,7 @@ use turnbuckle_protocol::Revision;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::ServerCapabilities;
 
-pub(crate) use detect::{Asking, agree};
+pub(crate) use detect::{Asking, agree, only_newer};
 pub use memory::EraMemory;
 
 use crate::EraChoice;

@@ -11,7 +11,7 @@ use super::{Ids, Inner};
 use crate::builder::{ClientBuilder, EraChoice};
 use crate::error::{ConnectError, TransportError};
 use crate::hub::Hub;
-use crate::lifecycle::{self, Agreed, Asking, Era};
+use crate::lifecycle::{self, Agreed, Asking};
 use crate::lines;
 use crate::stdio::{Child, Running};
 use crate::target::Target;
@@ -60,7 +60,7 @@ impl Inner {
                 let transport = Transport::Child(Running::start(child, &hub)?);
                 let inner = Self::agree(settings, transport, name, hub).await?;
                 if let Some(name) = &inner.name {
-                    memory.set(name, Era::Legacy);
+                    memory.set(name, inner.agreed().server.era);
                 }
                 Ok(inner)
             }

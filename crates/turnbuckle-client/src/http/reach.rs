@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use ::http::StatusCode;
-use turnbuckle_protocol::{RpcError, jsonrpc::code};
 
 use super::{
     Endpoint, Http, HttpSse, Ways,
@@ -17,6 +16,7 @@ use crate::{
     client::Inner,
     error::{ConnectError, TransportError},
     hub::Hub,
+    lifecycle::only_newer,
     transport::Transport,
 };
 
@@ -67,19 +67,11 @@ impl Http {
 fn may_be_older(error: &ConnectError) -> bool {
     let status = match error {
         ConnectError::Unreachable(TransportError::Refused(refusal)) => Some(refusal.status),
-        ConnectError::Refused { source, status, .. } if !is_modern(source) => *status,
+        ConnectError::Refused { source, status, .. } if !only_newer(source) => *status,
         _ => None,
     };
     matches!(
         status,
         Some(StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
-    )
-}
-
-/// Says whether nobody but a server of 2026-07-28 would speak of such an error.
-fn is_modern(error: &RpcError) -> bool {
-    matches!(
-        error.code,
-        code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION
     )
 }

@@ -181,9 +181,7 @@ fn judge(answer: &Answer, http: bool) -> Finding {
         Err(error) if error.code == code::UNSUPPORTED_VERSION => {
             Finding::Versions(named_versions(error))
         }
-        Err(error) if matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY) => {
-            Finding::Refused(error.clone(), status)
-        }
+        Err(error) if only_newer(error) => Finding::Refused(error.clone(), status),
         // Neither authorization nor a broken server says anything about the era.
         Err(error)
             if http && !status.is_none_or(tells_legacy) && status != Some(StatusCode::OK) =>
@@ -199,6 +197,14 @@ fn named_versions(error: &RpcError) -> Vec<String> {
     serde_json::from_value::<UnsupportedVersionData>(data)
         .map(|data| data.supported)
         .unwrap_or_default()
+}
+
+/// Says whether nobody but a server of 2026-07-28 would speak of such an error.
+pub(crate) fn only_newer(error: &RpcError) -> bool {
+    matches!(
+        error.code,
+        code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION
+    )
 }
 
 /// Says whether a handshake was refused in a way that a server of the newer kind may have.
