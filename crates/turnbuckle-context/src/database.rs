@@ -1,0 +1,219 @@
+//! One SQLite file, safe for several processes: one writer at a time, readers beside it.
+//!
+//! Everything that a caller was told is saved is on the disk by then. What was begun and not finished leaves no trace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::{ContextError, Trouble};
+
+const SCHEMA: &str = include_str!("database/schema.sql");
+const VERSION: i64 = 1;
+/// How long another process may hold the lock before we give up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections for reading that are kept open.
+const MOST_READERS: usize = 4;
+
+/// The file of one project, or of what an owner shares between projects.
+#[derive(Debug)]
+pub struct Database {
+    path: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+}
+
+/// Why a transaction was given up: SQLite failed, or what was asked for cannot be done.
+#[derive(Debug)]
+pub enum Fault {
+    /// SQLite failed.
+    Sqlite(rusqlite::Error),
+    /// Anything else.
+    Context(ContextError),
+}
+
+impl Database {
+    /// Opens a file, and makes it if there is none; its folder is made as well, for this user only.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, ContextError> {
+        let path = path.into();
+        if let Some(folder) = path.parent() {
+            make_private_folder(folder)?;
+        }
+        make_private_file(&path)?;
+        let writer = connect(&path)?;
+        let database = Self {
+            path,
+            writer: Mutex::new(writer),
+            readers: Mutex::default(),
+        };
+        database.prepare()?;
+        Ok(database)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads in one snapshot: what others write meanwhile is not seen.
+    pub fn read<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<T, ContextError> {
+        let kept = lock(&self.readers).pop();
+        let mut reader = match kept {
+            Some(reader) => reader,
+            None => connect(&self.path)?,
+        };
+        let done = reader
+            .transaction()
+            .map_err(Fault::from)
+            .and_then(|transaction| work(&transaction))
+            .map_err(|fault| self.error(fault))?;
+        let mut readers = lock(&self.readers);
+        if readers.len() < MOST_READERS {
+            readers.push(reader);
+        }
+        Ok(done)
+    }
+
+    /// Writes in one transaction: all of it is on the disk when this returns, or nothing is.
+    pub fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<T, ContextError> {
+        let mut writer = lock(&self.writer);
+        let run = || {
+            let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        };
+        run().map_err(|fault| self.error(fault))
+    }
+
+    /// Makes the tables of a new file; several processes may try at once.
+    fn prepare(&self) -> Result<(), ContextError> {
+        let version = self.read(|db| Ok(version(db)?))?;
+        match version {
+            VERSION => Ok(()),
+            0 => self.write(|db| {
+                if version_is(db, 0)? {
+                    db.execute_batch(SCHEMA)?;
+                    db.pragma_update(None, "user_version", VERSION)?;
+                }
+                Ok(())
+            }),
+            _ => Err(ContextError::Storage {
+                path: self.path.clone(),
+                trouble: Trouble::TooNew,
+                source: rusqlite::Error::InvalidQuery,
+            }),
+        }
+    }
+
+    fn error(&self, fault: Fault) -> ContextError {
+        match fault {
+            Fault::Sqlite(error) => ContextError::storage(&self.path, error),
+            Fault::Context(error) => error,
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
+fn connect(path: &Path) -> Result<Connection, ContextError> {
+    let begun = Instant::now();
+    loop {
+        match try_to_connect(path) {
+            // Two processes that turn a new file to WAL meet a lock that SQLite's own patience does not cover.
+            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done.map_err(|error| ContextError::storage(path, error)),
+        }
+    }
+}
+
+fn try_to_connect(path: &Path) -> rusqlite::Result<Connection> {
+    // The file is there already: SQLite shall not make one where it was just moved away.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    // What was acknowledged survives a power cut, not only the end of the process.
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "cache_size", -4_000)?;
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+    matches!(
+        error.sqlite_error_code(),
+        Some(DatabaseBusy | DatabaseLocked)
+    )
+}
+
+fn version(db: &Connection) -> rusqlite::Result<i64> {
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn version_is(db: &Connection, wanted: i64) -> rusqlite::Result<bool> {
+    Ok(version(db)? == wanted)
+}
+
+fn make_private_folder(folder: &Path) -> Result<(), ContextError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(folder)
+        .map_err(|error| ContextError::file(folder, error))
+}
+
+/// Makes the file before SQLite does, so that nobody else can ever read it. SQLite gives its side files the same mode.
+fn make_private_file(path: &Path) -> Result<(), ContextError> {
+    let mut options = fs::OpenOptions::new();
+    options.append(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(ContextError::file(path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<ContextError> for Fault {
+    fn from(error: ContextError) -> Self {
+        Self::Context(error)
+    }
+}
+
+#[cfg(test)]
+mod tests;

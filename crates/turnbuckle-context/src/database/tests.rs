@@ -1,0 +1,106 @@
+use super::*;
+
+fn in_folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("owner").join("project.db");
+    (folder, path)
+}
+
+fn about(db: &Transaction<'_>, key: &str) -> rusqlite::Result<String> {
+    db.query_row("SELECT value FROM about WHERE key = ?1", [key], |row| {
+        row.get(0)
+    })
+}
+
+#[test]
+fn what_was_written_is_there_after_opening_again() {
+    let (_folder, path) = in_folder();
+    let database = Database::open(&path).unwrap();
+    let insert = "INSERT INTO about VALUES ('root', '/a')";
+    database.write(|db| Ok(db.execute(insert, [])?)).unwrap();
+    drop(database);
+    let again = Database::open(&path).unwrap();
+    assert_eq!(again.read(|db| Ok(about(db, "root")?)).unwrap(), "/a");
+}
+
+#[test]
+fn a_refusal_takes_back_everything_of_its_transaction() {
+    let (_folder, path) = in_folder();
+    let database = Database::open(&path).unwrap();
+    let refused = database.write(|db| {
+        db.execute("INSERT INTO about VALUES ('root', '/a')", [])?;
+        Err::<(), _>(ContextError::refused("no").into())
+    });
+    assert_eq!(refused.unwrap_err().to_string(), "no");
+    assert!(database.read(|db| Ok(about(db, "root")?)).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_can_read_the_file_or_its_folder() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (_folder, path) = in_folder();
+    let database = Database::open(&path).unwrap();
+    database
+        .write(|db| Ok(db.execute("INSERT INTO about VALUES ('a', 'b')", [])?))
+        .unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    for file in fs::read_dir(path.parent().unwrap()).unwrap() {
+        assert_eq!(mode(&file.unwrap().path()), 0o600);
+    }
+}
+
+#[test]
+fn what_is_no_database_is_called_damaged() {
+    let (_folder, path) = in_folder();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(
+        &path,
+        "this is a letter, and it is long enough to be one".repeat(50),
+    )
+    .unwrap();
+    let error = Database::open(&path).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ContextError::Storage {
+                trouble: Trouble::Corrupt,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("damaged"));
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_left_alone() {
+    let (_folder, path) = in_folder();
+    let database = Database::open(&path).unwrap();
+    database
+        .write(|db| Ok(db.pragma_update(None, "user_version", 99)?))
+        .unwrap();
+    drop(database);
+    let error = Database::open(&path).unwrap_err();
+    assert!(matches!(
+        error,
+        ContextError::Storage {
+            trouble: Trouble::TooNew,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn several_can_open_a_new_file_at_once() {
+    let (_folder, path) = in_folder();
+    std::thread::scope(|scope| {
+        let opened: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| Database::open(&path).map(drop)))
+            .collect();
+        for one in opened {
+            one.join().unwrap().unwrap();
+        }
+    });
+}

@@ -1,0 +1,243 @@
+//! All that is kept: a folder per owner, in it a file per project and one that projects share.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::database::now;
+use crate::{ContextError, Database, Owner, Project};
+
+/// Files that stay open; the one used longest ago is closed first.
+const MOST_OPEN: usize = 16;
+/// What an owner shares between projects: skills, and remediations without a project.
+const SHARED: &str = "shared";
+
+/// All that is kept below one folder.
+#[derive(Debug)]
+pub struct Library {
+    folder: PathBuf,
+    roots: Option<Vec<PathBuf>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    databases: HashMap<PathBuf, (u64, Arc<Database>)>,
+    uses: u64,
+}
+
+impl Library {
+    /// Keeps everything below this folder. Nothing is made or read before it is needed.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            roots: None,
+            open: Mutex::default(),
+        }
+    }
+
+    /// Accepts only projects in these folders. By default every folder that this process can read is accepted.
+    #[must_use]
+    pub fn within(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
+        let canonical = |root: PathBuf| root.canonicalize().unwrap_or(root);
+        self.roots = Some(roots.into_iter().map(canonical).collect());
+        self
+    }
+
+    /// The folder that everything is below.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Finds the project of a folder. One that is gone is found if something is kept of it.
+    pub fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
+        let project = match Project::at(path) {
+            Ok(project) => project,
+            Err(error) => match Project::remembered(path) {
+                Ok(gone) if self.file(owner, gone.id()).exists() => gone,
+                _ => return Err(error),
+            },
+        };
+        let is_within =
+            |roots: &Vec<PathBuf>| roots.iter().any(|root| project.folder().starts_with(root));
+        if self.roots.as_ref().is_none_or(is_within) {
+            return Ok(project);
+        }
+        Err(ContextError::refused(format!(
+            "`{}` is in none of the folders that this server may use",
+            project.folder().display()
+        )))
+    }
+
+    /// Opens what is kept of a project, and begins it if there is nothing.
+    pub fn open(&self, owner: &Owner, project: &Project) -> Result<Arc<Database>, ContextError> {
+        let database = self.database(self.file(owner, project.id()))?;
+        let root = project.root().to_string_lossy();
+        let known = database.read(|db| {
+            Ok(
+                db.query_row("SELECT count(*) FROM about WHERE key = 'root'", [], |row| {
+                    row.get(0)
+                })?,
+            )
+        })?;
+        if !matches!(known, 1_i64) {
+            database.write(|db| {
+                let insert = "INSERT OR IGNORE INTO about VALUES ('root', ?1), ('created', ?2)";
+                Ok(db.execute(insert, [&*root, &now().to_string()])?)
+            })?;
+        }
+        Ok(database)
+    }
+
+    /// Opens what is kept of a project by its id, if anything is.
+    pub fn open_id(&self, owner: &Owner, id: &str) -> Result<Option<Arc<Database>>, ContextError> {
+        let is_id = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let file = self.file(owner, id);
+        if is_id && file.exists() {
+            return self.database(file).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Opens what an owner shares between projects.
+    pub fn shared(&self, owner: &Owner) -> Result<Arc<Database>, ContextError> {
+        self.database(self.file(owner, SHARED))
+    }
+
+    /// The ids of the projects that something is kept of, in no order.
+    pub fn projects(&self, owner: &Owner) -> Result<Vec<String>, ContextError> {
+        let folder = self.folder.join(owner.id());
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            done => done.map_err(|error| ContextError::file(&folder, error))?,
+        };
+        let id = |entry: std::io::Result<std::fs::DirEntry>| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            let id = name.strip_suffix(".db")?;
+            (id != SHARED).then(|| id.to_owned())
+        };
+        Ok(entries.filter_map(id).collect())
+    }
+
+    /// Closes a project's file and removes it with everything in it. Says whether there was one.
+    pub fn remove(&self, owner: &Owner, id: &str) -> Result<bool, ContextError> {
+        let file = self.file(owner, id);
+        if self.open_id(owner, id)?.is_none() {
+            return Ok(false);
+        }
+        self.lock().databases.remove(&file);
+        for suffix in ["", "-wal", "-shm"] {
+            let mut name = file.clone().into_os_string();
+            name.push(suffix);
+            match std::fs::remove_file(&name) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(ContextError::file(PathBuf::from(name), error));
+                }
+                _ => {}
+            }
+        }
+        Ok(true)
+    }
+
+    fn file(&self, owner: &Owner, name: &str) -> PathBuf {
+        self.folder.join(owner.id()).join(format!("{name}.db"))
+    }
+
+    fn database(&self, file: PathBuf) -> Result<Arc<Database>, ContextError> {
+        // Opening waits for other processes at most for a moment, and two callers must not open one file twice.
+        let mut open = self.lock();
+        open.uses += 1;
+        let used = open.uses;
+        if let Some(known) = open.databases.get_mut(&file) {
+            // A file that was removed meanwhile is another one now.
+            if file.exists() {
+                known.0 = used;
+                return Ok(known.1.clone());
+            }
+            open.databases.remove(&file);
+        }
+        let database = Arc::new(Database::open(&file)?);
+        if open.databases.len() >= MOST_OPEN {
+            let oldest = open.databases.iter().min_by_key(|(_, (used, _))| *used);
+            if let Some(oldest) = oldest.map(|(file, _)| file.clone()) {
+                open.databases.remove(&oldest);
+            }
+        }
+        open.databases.insert(file, (used, database.clone()));
+        Ok(database)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_and_projects_do_not_meet() {
+        let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let library = Library::new(data.path());
+        let (ada, bob) = (Owner::user("ada"), Owner::user("bob"));
+        let project = library.project(&ada, one.path().to_str().unwrap()).unwrap();
+        library.open(&ada, &project).unwrap();
+        assert_eq!(library.projects(&ada).unwrap(), [project.id()]);
+        assert!(library.projects(&bob).unwrap().is_empty());
+        assert!(library.open_id(&bob, project.id()).unwrap().is_none());
+        assert!(library.open_id(&ada, "../../etc/passwd").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_project_whose_folder_is_gone_is_still_known() {
+        let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let library = Library::new(data.path());
+        let ada = Owner::user("ada");
+        let path = one
+            .path()
+            .canonicalize()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let project = library.project(&ada, &path).unwrap();
+        library.open(&ada, &project).unwrap();
+        drop(one);
+        assert_eq!(library.project(&ada, &path).unwrap().id(), project.id());
+        assert!(library.project(&Owner::user("bob"), &path).is_err());
+    }
+
+    #[test]
+    fn only_folders_that_were_allowed_are_used() {
+        let (data, inside, outside) = (
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+        );
+        let library = Library::new(data.path()).within([inside.path().to_owned()]);
+        let ada = Owner::user("ada");
+        assert!(
+            library
+                .project(&ada, inside.path().to_str().unwrap())
+                .is_ok()
+        );
+        let error = library
+            .project(&ada, outside.path().to_str().unwrap())
+            .unwrap_err();
+        assert!(error.to_string().contains("none of the folders"));
+    }
+
+    #[test]
+    fn what_was_removed_is_gone_from_the_disk() {
+        let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let library = Library::new(data.path());
+        let ada = Owner::user("ada");
+        let project = library.project(&ada, one.path().to_str().unwrap()).unwrap();
+        library.open(&ada, &project).unwrap();
+        assert!(library.remove(&ada, project.id()).unwrap());
+        assert!(!library.remove(&ada, project.id()).unwrap());
+        let left = std::fs::read_dir(data.path().join(ada.id())).unwrap();
+        assert_eq!(left.count(), 0);
+    }
+}

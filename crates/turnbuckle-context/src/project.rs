@@ -1,0 +1,195 @@
+//! Which project a folder belongs to.
+//!
+//! A project is the repository around a folder, or else the folder itself. The worktrees of one repository are one
+//! project; its remote is not asked, since any folder can claim any remote.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::ContextError;
+use crate::owner::short_hash;
+
+/// The branch of what is under no version control.
+const NO_BRANCH: &str = "default";
+
+/// A project, as seen from one of its folders. All paths are canonical.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    id: String,
+    root: PathBuf,
+    checkout: PathBuf,
+    folder: PathBuf,
+    branch: String,
+}
+
+impl Project {
+    /// Finds the project of a folder, given by its absolute path.
+    pub fn at(path: &str) -> Result<Self, ContextError> {
+        let folder = canonical_folder(path)?;
+        let Some((checkout, git)) = find_git(&folder) else {
+            return Ok(Self::new(
+                folder.clone(),
+                folder.clone(),
+                folder,
+                NO_BRANCH.to_owned(),
+            ));
+        };
+        let branch = branch(&git.folder).unwrap_or_else(|| NO_BRANCH.to_owned());
+        let root = git.main_checkout.unwrap_or_else(|| checkout.clone());
+        Ok(Self::new(root, checkout, folder, branch))
+    }
+
+    /// The project whose root was this folder, whether it is still there or not. It has no files.
+    pub fn remembered(root: &str) -> Result<Self, ContextError> {
+        let root = plain_absolute(root)?;
+        Ok(Self::new(
+            root.clone(),
+            root.clone(),
+            root,
+            NO_BRANCH.to_owned(),
+        ))
+    }
+
+    fn new(root: PathBuf, checkout: PathBuf, folder: PathBuf, branch: String) -> Self {
+        let id = short_hash(&["project", &root.to_string_lossy()]);
+        Self {
+            id,
+            root,
+            checkout,
+            folder,
+            branch,
+        }
+    }
+
+    /// Sixteen hexadecimal digits.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The main checkout of the repository, or the folder itself: what memory is kept by.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The checkout that the folder lies in; another than the root in a worktree.
+    pub fn checkout(&self) -> &Path {
+        &self.checkout
+    }
+
+    /// The folder that was asked about.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The branch that is checked out; a short commit id if none is, and `default` without version control.
+    pub fn branch(&self) -> &str {
+        &self.branch
+    }
+}
+
+/// What a `.git` says.
+struct Git {
+    /// Where `HEAD` is.
+    folder: PathBuf,
+    /// The checkout of the repository that this is a worktree of.
+    main_checkout: Option<PathBuf>,
+}
+
+fn canonical_folder(path: &str) -> Result<PathBuf, ContextError> {
+    let path = plain_absolute(path)?;
+    let canonical = path.canonicalize().map_err(|error| {
+        ContextError::refused(format!(
+            "`{}` cannot be used as a project ({error}); give the absolute path of an existing folder",
+            path.display()
+        ))
+    })?;
+    if !canonical.is_dir() {
+        return Err(ContextError::refused(format!(
+            "`{}` is a file; give the absolute path of the project's folder",
+            path.display()
+        )));
+    }
+    Ok(canonical)
+}
+
+/// An absolute path without `.` and `..`, as text says it.
+fn plain_absolute(path: &str) -> Result<PathBuf, ContextError> {
+    let path = Path::new(path.trim_end_matches('\n'));
+    if !path.is_absolute() {
+        return Err(ContextError::refused(format!(
+            "`{}` is not absolute; give the absolute path of the project's folder",
+            path.display()
+        )));
+    }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(ContextError::refused(format!(
+            "`{}` has `..` in it; give the path of the project's folder without it",
+            path.display()
+        )));
+    }
+    Ok(path.components().collect())
+}
+
+fn find_git(folder: &Path) -> Option<(PathBuf, Git)> {
+    folder
+        .ancestors()
+        .find_map(|folder| Some((folder.to_owned(), git_of(folder)?)))
+}
+
+fn git_of(checkout: &Path) -> Option<Git> {
+    let entry = checkout.join(".git");
+    let kind = fs::symlink_metadata(&entry).ok()?;
+    if kind.is_dir() {
+        return entry.join("HEAD").is_file().then_some(Git {
+            folder: entry,
+            main_checkout: None,
+        });
+    }
+    let text = read_small(&entry)?;
+    let named = text.strip_prefix("gitdir:")?.trim();
+    let folder = checkout.join(named).canonicalize().ok()?;
+    let main_checkout = main_checkout(&entry, &folder);
+    Some(Git {
+        folder,
+        main_checkout,
+    })
+}
+
+/// The checkout of the repository that a worktree belongs to.
+///
+/// Any folder can say that it is a worktree of a repository. It is believed if the repository says so as well.
+fn main_checkout(entry: &Path, folder: &Path) -> Option<PathBuf> {
+    let back = read_small(&folder.join("gitdir"))?;
+    let back = Path::new(back.trim()).canonicalize().ok()?;
+    if back != entry.canonicalize().ok()? {
+        return None;
+    }
+    let common = read_small(&folder.join("commondir"))?;
+    let common = folder.join(common.trim()).canonicalize().ok()?;
+    // The worktree's own folder is in the repository that it names.
+    if folder.parent()? != common.join("worktrees") || !common.ends_with(".git") {
+        return None;
+    }
+    common.parent().map(Path::to_owned)
+}
+
+fn branch(git: &Path) -> Option<String> {
+    let head = read_small(&git.join("HEAD"))?;
+    let head = head.trim();
+    match head.strip_prefix("ref:") {
+        Some(name) => {
+            let name = name.trim();
+            Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned())
+        }
+        None => head.get(..12).map(str::to_owned),
+    }
+}
+
+/// Reads a file that should have a line or two.
+fn read_small(path: &Path) -> Option<String> {
+    let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
+    (size <= 8 * 1024).then(|| fs::read_to_string(path).ok())?
+}
+
+#[cfg(test)]
+mod tests;
