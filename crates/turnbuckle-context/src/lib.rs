@@ -5,9 +5,11 @@ mod error;
 mod library;
 mod owner;
 mod project;
+mod redact;
 
 pub use database::Database;
 pub use error::{ContextError, Trouble};
 pub use library::Library;
 pub use owner::{Owner, Owners};
 pub use project::Project;
+pub use redact::{Finding, Redacted, Redactor};
