@@ -1,0 +1,3 @@
+//! What the parts of the context server do together.
+
+mod secrets;
