@@ -2,9 +2,11 @@
 
 mod database;
 mod error;
+pub mod fuse;
 mod library;
 mod owner;
 mod project;
+pub mod words;
 
 pub use database::Database;
 pub use error::{ContextError, Trouble};
