@@ -3,6 +3,7 @@
 pub mod collections;
 mod database;
 mod error;
+pub mod fuse;
 mod library;
 pub mod memory;
 pub mod operations;
@@ -11,6 +12,7 @@ mod project;
 #[path = "redact_stub.rs"]
 pub mod redact;
 pub mod transfer;
+pub mod words;
 
 pub use database::Database;
 pub use error::{ContextError, Trouble};
