@@ -10,7 +10,7 @@ use crate::redact::Redactor;
 /// Counts what was taken out.
 pub(crate) struct Cleaner<'r> {
     redactor: &'r Redactor,
-    found: BTreeMap<String, u64>,
+    found: BTreeMap<String, u32>,
 }
 
 impl<'r> Cleaner<'r> {
@@ -33,7 +33,7 @@ impl<'r> Cleaner<'r> {
     }
 
     /// How many were taken out, by the rule that found them.
-    pub(crate) fn found(self) -> BTreeMap<String, u64> {
+    pub(crate) fn found(self) -> BTreeMap<String, u32> {
         self.found
     }
 

@@ -6,9 +6,9 @@ use super::{Draft, Kind};
 use crate::ContextError;
 
 const KB: usize = 1024;
-const MOST_TAGS: usize = 32;
+pub(crate) const MOST_TAGS: usize = 32;
 const LONGEST_TAG: usize = 100;
-const MOST_META: usize = 32;
+pub(crate) const MOST_META: usize = 32;
 const LONGEST_KEY: usize = 100;
 const LONGEST_VALUE: usize = 2_000;
 const LONGEST_BRANCH: usize = 255;
@@ -34,31 +34,58 @@ pub(crate) fn check(draft: &Draft, source: Source) -> Result<(), ContextError> {
     };
     match draft.kind {
         Kind::Checkpoint => {
-            limits.bytes("content", &draft.body, 100 * KB, "save it in several checkpoints")?;
+            limits.bytes(
+                "content",
+                &draft.body,
+                100 * KB,
+                "save it in several checkpoints",
+            )?;
             limits.chars("summary", &draft.title, 500, "say it in a sentence")?;
             required("content", &draft.body)?;
         }
         Kind::Remediation => {
             let advice = "keep the lines that name the error, and put the rest into `context`";
             limits.chars("error_msg", &draft.title, 1_000, advice)?;
-            limits.chars("solution", &draft.body, 5_000, "leave out what others can see themselves")?;
-            limits.bytes("context", &draft.detail, 10 * KB, "keep what the error depends on")?;
+            limits.chars(
+                "solution",
+                &draft.body,
+                5_000,
+                "leave out what others can see themselves",
+            )?;
+            limits.bytes(
+                "context",
+                &draft.detail,
+                10 * KB,
+                "keep what the error depends on",
+            )?;
             required("error_msg", &draft.title)?;
             required("solution", &draft.body)?;
         }
         Kind::Skill => {
             limits.chars("name", &draft.title, 200, "a few words are enough")?;
-            limits.chars("description", &draft.detail, 2_000, "put the rest into `content`")?;
+            limits.chars(
+                "description",
+                &draft.detail,
+                2_000,
+                "put the rest into `content`",
+            )?;
             limits.chars("content", &draft.body, 50_000, "make several skills of it")?;
             required("name", &draft.title)?;
             required("description", &draft.detail)?;
             required("content", &draft.body)?;
             if super::save::slug(&draft.title).is_empty() {
-                return Err(ContextError::refused("`name` needs at least one letter or digit"));
+                return Err(ContextError::refused(
+                    "`name` needs at least one letter or digit",
+                ));
             }
         }
     }
-    limits.chars("branch", &draft.branch, LONGEST_BRANCH, "no branch is called that")?;
+    limits.chars(
+        "branch",
+        &draft.branch,
+        LONGEST_BRANCH,
+        "no branch is called that",
+    )?;
     required("branch", &draft.branch)?;
     limits.tags(&draft.tags)?;
     limits.meta(draft)?;
@@ -77,7 +104,7 @@ struct Limits {
 
 impl Limits {
     fn bytes(&self, name: &str, text: &str, most: usize, advice: &str) -> Result<(), ContextError> {
-        self.least(name, text.len(), most, "bytes", advice)
+        self.at_most(name, text.len(), most, "bytes", advice)
     }
 
     fn chars(&self, name: &str, text: &str, most: usize, advice: &str) -> Result<(), ContextError> {
@@ -85,11 +112,17 @@ impl Limits {
         if text.len() <= most {
             return Ok(());
         }
-        self.least(name, text.chars().count(), most, "characters", advice)
+        self.at_most(name, text.chars().count(), most, "characters", advice)
     }
 
     fn tags(&self, tags: &[String]) -> Result<(), ContextError> {
-        self.least("tags", tags.len(), MOST_TAGS, "entries", "keep those that will be looked for")?;
+        self.at_most(
+            "tags",
+            tags.len(),
+            MOST_TAGS,
+            "entries",
+            "keep those that will be looked for",
+        )?;
         for tag in tags {
             self.chars("tags", tag, LONGEST_TAG, "a tag is a word or two")?;
             required("tags", tag)?;
@@ -99,7 +132,7 @@ impl Limits {
 
     fn meta(&self, draft: &Draft) -> Result<(), ContextError> {
         let advice = "put what should be found into the text";
-        self.least("metadata", draft.meta.len(), MOST_META, "entries", advice)?;
+        self.at_most("metadata", draft.meta.len(), MOST_META, "entries", advice)?;
         for (key, value) in &draft.meta {
             self.chars("metadata", key, LONGEST_KEY, "make the key shorter")?;
             required("metadata", key)?;
@@ -112,7 +145,7 @@ impl Limits {
         Ok(())
     }
 
-    fn least(
+    fn at_most(
         &self,
         name: &str,
         given: usize,
@@ -133,5 +166,7 @@ fn required(name: &str, text: &str) -> Result<(), ContextError> {
     if !text.trim().is_empty() {
         return Ok(());
     }
-    Err(ContextError::refused(format!("`{name}` is empty; say something")))
+    Err(ContextError::refused(format!(
+        "`{name}` is empty; say something"
+    )))
 }

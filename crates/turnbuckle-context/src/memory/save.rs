@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::clean::Cleaner;
@@ -25,7 +25,7 @@ pub struct Saved {
     /// What says nearly the same, nearest first. Nothing is merged.
     pub similar_to: Vec<Similar>,
     /// How many secrets were taken out, by the rule that found them.
-    pub redacted: BTreeMap<String, u64>,
+    pub redacted: BTreeMap<String, u32>,
     /// The completed operation, written in the same transaction; see [`operations`](crate::operations).
     pub operation: String,
 }
@@ -71,11 +71,8 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Makes a draft an entry. The draft has lost its secrets before.
-    pub(crate) fn new(draft: Draft, redacted: u64, now: i64) -> Self {
-        let hidden = Hidden {
-            words: words_of(&draft),
-            hash: hash(&draft),
-        };
+    pub(crate) fn new(draft: Draft, redacted: u32, now: i64) -> Self {
+        let hash = hash(&draft);
         let item = Item {
             row: 0,
             id: stored::new_id(draft.kind.prefix()),
@@ -92,6 +89,8 @@ impl Entry {
             created: now,
             updated: now,
         };
+        let words = words_of(&item);
+        let hidden = Hidden { words, hash };
         Self { item, hidden }
     }
 
@@ -104,7 +103,7 @@ impl Entry {
         };
         let item = brought_up_to_date(first, item);
         let hidden = Hidden {
-            words: words_of(&draft_of(&item)),
+            words: words_of(&item),
             ..hidden
         };
         stored::update(db, &item, &hidden)?;
@@ -155,14 +154,14 @@ fn digest(parts: &[&str]) -> String {
 }
 
 /// What it can be found by beside its words.
-fn words_of(draft: &Draft) -> String {
-    let mut words = words::identifier_parts(&draft.title);
-    for text in [&draft.body, &draft.detail] {
+fn words_of(item: &Item) -> String {
+    let mut words = words::identifier_parts(&item.title);
+    for text in [&item.body, &item.detail] {
         words.push(' ');
         words.push_str(&words::identifier_parts(text));
     }
-    if draft.kind == Kind::Remediation {
-        for print in patterns::prints(&draft.title) {
+    if item.kind == Kind::Remediation {
+        for print in patterns::prints(&item.title) {
             words.push(' ');
             words.push_str(&print);
         }
@@ -171,47 +170,37 @@ fn words_of(draft: &Draft) -> String {
 }
 
 /// The first, with what the second says of it. A skill takes all from the second.
-fn brought_up_to_date(first: Item, second: Item) -> Item {
-    let replaced = second.kind == Kind::Skill;
-    let keeps_title = second.kind == Kind::Checkpoint && second.title == Draft::NO_SUMMARY;
-    let mut meta = first.meta;
-    let mut tags = first.tags;
-    if replaced {
-        (meta, tags) = (second.meta, second.tags);
+fn brought_up_to_date(mut first: Item, second: Item) -> Item {
+    let says_nothing = second.kind == Kind::Checkpoint && second.title == Draft::NO_SUMMARY;
+    if !says_nothing {
+        first.title = second.title;
+    }
+    if second.kind == Kind::Skill {
+        first.detail = second.detail;
+        first.tags = second.tags;
+        first.meta = second.meta;
     } else {
-        meta.extend(second.meta);
-        tags.extend(second.tags);
-    }
-    Item {
-        title: if keeps_title { first.title } else { second.title },
-        detail: if second.detail.is_empty() && !replaced {
-            first.detail
-        } else {
-            second.detail
-        },
-        body: second.body,
-        tags: each_once(tags),
-        meta,
-        confidence: second.confidence,
-        redacted: second.redacted,
-        updated: second.updated.max(first.updated),
-        ..Item {
-            row: first.row,
-            id: first.id,
-            usage: first.usage,
-            created: first.created,
-            branch: first.branch,
-            kind: first.kind,
-            title: String::new(),
-            body: String::new(),
-            detail: String::new(),
-            tags: Vec::new(),
-            meta: Default::default(),
-            confidence: 0.0,
-            redacted: 0,
-            updated: 0,
+        if !second.detail.is_empty() {
+            first.detail = second.detail;
         }
+        first.tags = each_once([second.tags, first.tags].concat());
+        first.tags.truncate(limits::MOST_TAGS);
+        add_what_fits(&mut first.meta, second.meta);
     }
+    first.body = second.body;
+    first.confidence = second.confidence;
+    first.redacted = second.redacted;
+    first.updated = first.updated.max(second.updated);
+    first
+}
+
+/// Adds the new metadata; if that is too much, only the new is kept.
+fn add_what_fits(meta: &mut Map<String, Value>, new: Map<String, Value>) {
+    let known = new.keys().filter(|key| meta.contains_key(*key)).count();
+    if meta.len() + new.len() - known > limits::MOST_META {
+        meta.clear();
+    }
+    meta.extend(new);
 }
 
 fn each_once(tags: Vec<String>) -> Vec<String> {

@@ -101,6 +101,12 @@ pub(crate) fn by_row(db: &Connection, row: i64) -> rusqlite::Result<Option<Item>
         .optional()
 }
 
+/// Whether an item was saved on a branch.
+pub(crate) fn is_on_branch(db: &Connection, row: i64, branch: &str) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM item WHERE row = ?1 AND branch = ?2")?
+        .exists(params![row, branch])
+}
+
 /// Makes an item of a row that has [`COLUMNS`].
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Item> {
     let kind: String = row.get(2)?;

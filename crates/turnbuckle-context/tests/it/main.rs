@@ -1,0 +1,5 @@
+//! What the context server keeps and finds, seen from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod memory;
