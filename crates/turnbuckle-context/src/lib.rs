@@ -1,5 +1,6 @@
 //! The context server: memory that outlives a conversation, and a way around a repository.
 
+pub mod code;
 mod database;
 mod error;
 pub mod fuse;
