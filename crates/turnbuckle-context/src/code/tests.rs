@@ -152,7 +152,7 @@ fn the_definition_of_a_name_comes_before_its_uses() {
         (
             "a.rs",
             "caller",
-            "fn caller() { open_file(); open_file(); open_file() }",
+            "fn caller() { open_file(); let other = 1; open_file(); let more = 2; }",
         ),
         (
             "b.rs",
