@@ -1,11 +1,14 @@
 //! The context server: memory that outlives a conversation, and a way around a repository.
 
+pub mod code;
 mod database;
 mod error;
+pub mod fuse;
 mod library;
 mod owner;
 mod project;
 mod redact;
+pub mod words;
 
 pub use database::Database;
 pub use error::{ContextError, Trouble};
