@@ -71,7 +71,7 @@ def from_pypi(name, version, here):
 
 
 def from_npm(name, version, here):
-    run("npm", "pack", "--silent", "--pack-destination", here, f"{name}@{version}", stdout=subprocess.DEVNULL)
+    run("npm", "pack", "--loglevel=error", "--pack-destination", here, f"{name}@{version}", stdout=subprocess.DEVNULL)
     return unpack(here)
 
 
