@@ -9,6 +9,8 @@ mod owner;
 mod project;
 mod redact;
 pub mod words;
+pub mod tools;
+mod trace;
 
 pub use database::Database;
 pub use error::{ContextError, Trouble};
@@ -16,3 +18,4 @@ pub use library::Library;
 pub use owner::{Owner, Owners};
 pub use project::Project;
 pub use redact::{Finding, Redacted, Redactor};
+pub use trace::{Trace, resources as debug_log_resources};
