@@ -8,9 +8,9 @@ mod library;
 mod owner;
 mod project;
 mod redact;
-pub mod words;
 pub mod tools;
 mod trace;
+pub mod words;
 
 pub use database::Database;
 pub use error::{ContextError, Trouble};
