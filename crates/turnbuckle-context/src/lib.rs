@@ -1,6 +1,7 @@
 //! The context server: memory that outlives a conversation, and a way around a repository.
 
 pub mod collections;
+pub mod code;
 mod database;
 mod error;
 pub mod fuse;
@@ -12,6 +13,9 @@ mod project;
 #[path = "redact_stub.rs"]
 pub mod redact;
 pub mod transfer;
+mod redact;
+pub mod tools;
+mod trace;
 pub mod words;
 
 pub use database::Database;
@@ -19,3 +23,5 @@ pub use error::{ContextError, Trouble};
 pub use library::Library;
 pub use owner::{Owner, Owners};
 pub use project::Project;
+pub use redact::{Finding, Redacted, Redactor};
+pub use trace::{Trace, resources as debug_log_resources};
