@@ -1,7 +1,7 @@
 //! The context server: memory that outlives a conversation, and a way around a repository.
 
-pub mod collections;
 pub mod code;
+pub mod collections;
 mod database;
 mod error;
 pub mod fuse;
@@ -10,12 +10,10 @@ pub mod memory;
 pub mod operations;
 mod owner;
 mod project;
-#[path = "redact_stub.rs"]
-pub mod redact;
-pub mod transfer;
 mod redact;
 pub mod tools;
 mod trace;
+pub mod transfer;
 pub mod words;
 
 pub use database::Database;

@@ -22,7 +22,7 @@ pub use item::{Draft, Item, Kind};
 pub use list::{Page, find, find_skill, list, remove, used};
 pub use patterns::{Patterns, patterns};
 pub use save::{Saved, save};
-pub use search::{Dense, HalfLife, Hit, MemoryQuery, search};
+pub use search::{HalfLife, Hit, MemoryQuery, search};
 pub use similar::Similar;
 pub(crate) use stored::new_id;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
+use crate::Redactor;
 use crate::memory::Kind;
-use crate::redact::Redactor;
 use crate::{ContextError, Library, Owner};
 
 /// Which part of an owner's data is meant.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::Draft;
-use crate::redact::Redactor;
+use crate::Redactor;
 
 /// Counts what was taken out.
 pub(crate) struct Cleaner<'r> {

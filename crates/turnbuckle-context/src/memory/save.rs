@@ -10,9 +10,9 @@ use super::clean::Cleaner;
 use super::limits::{self, Source};
 use super::stored::{self, Hidden};
 use super::{Draft, Item, Kind, Similar, patterns, similar};
+use crate::Redactor;
 use crate::database::now;
 use crate::owner::hex;
-use crate::redact::Redactor;
 use crate::{ContextError, Database, operations, words};
 
 /// What came of saving something.

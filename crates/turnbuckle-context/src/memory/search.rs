@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::postings::{Candidate, Postings};
 use super::score::Question;
 use super::{Item, Kind, stored};
+use crate::code::Dense;
 use crate::{ContextError, Database};
 
 /// A question has so many answers at most.
@@ -35,15 +36,6 @@ pub struct MemoryQuery {
     pub least_score: f64,
     /// The question as an embedding, if there is a provider.
     pub dense: Option<Dense>,
-}
-
-/// A question as an embedding.
-#[derive(Clone, Debug)]
-pub struct Dense {
-    /// The model that made it.
-    pub model: String,
-    /// The embedding, of length 1.
-    pub vector: Vec<f32>,
 }
 
 /// How fast things lose weight by their age: half of what they can lose after each half-life, and never all.

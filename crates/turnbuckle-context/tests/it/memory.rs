@@ -5,8 +5,7 @@ use turnbuckle_context::memory::{
     Draft, HalfLife, Hit, Kind, MemoryQuery, Saved, find, find_skill, list, remove, save, search,
     used,
 };
-use turnbuckle_context::redact::Redactor;
-use turnbuckle_context::{ContextError, Database, Library, Owner, operations};
+use turnbuckle_context::{ContextError, Database, Library, Owner, Redactor, operations};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
