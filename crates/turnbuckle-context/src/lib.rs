@@ -3,6 +3,7 @@
 pub mod code;
 pub mod collections;
 mod database;
+pub mod embedding;
 mod error;
 pub mod fuse;
 mod library;
