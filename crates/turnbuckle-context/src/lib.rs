@@ -2,6 +2,7 @@
 
 mod database;
 mod error;
+pub mod index;
 mod library;
 mod owner;
 mod project;

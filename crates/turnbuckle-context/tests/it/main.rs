@@ -1,0 +1,3 @@
+//! How the parts of the context server work together.
+
+mod index;
