@@ -5,3 +5,5 @@ mod index;
 
 mod memory;
 mod secrets;
+mod scale;
+mod transfer;
