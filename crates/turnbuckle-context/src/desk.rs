@@ -2,15 +2,16 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tracing::Span;
 use turnbuckle_server::Context;
 
 use crate::embedding::Embedder;
+use crate::memory::HalfLife;
 use crate::published::Published;
-use crate::{ContextError, Database, Library, Owner, Owners, Project, Redactor};
+use crate::redact::Redactor;
+use crate::{ContextError, Database, Library, Owner, Owners, Project};
 
 /// Calls that may be at the disk at one time. SQLite has one writer per file, so more would only wait there.
 const AT_ONCE: usize = 8;
@@ -27,7 +28,7 @@ struct Shared {
     library: Library,
     owners: Owners,
     embedder: Option<Arc<dyn Embedder>>,
-    half_life: Duration,
+    half_life: HalfLife,
     published: Published,
     short: Arc<Semaphore>,
     long: Arc<Semaphore>,
@@ -38,7 +39,7 @@ impl Desk {
         library: Library,
         owners: Owners,
         embedder: Option<Arc<dyn Embedder>>,
-        half_life: Duration,
+        half_life: HalfLife,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -65,8 +66,8 @@ impl Desk {
         self.shared.embedder.as_ref()
     }
 
-    /// After how long something counts half as much in a search.
-    pub(crate) fn half_life(&self) -> Duration {
+    /// How fast what is remembered loses weight.
+    pub(crate) fn half_life(&self) -> HalfLife {
         self.shared.half_life
     }
 

@@ -55,9 +55,7 @@ fn advice(trouble: Trouble) -> &'static str {
         Trouble::TooNew => {
             "the file of this project was written by a newer version of this server; tell the user to update it"
         }
-        Trouble::Other => {
-            "the database failed and nothing was saved; the server's log says why"
-        }
+        Trouble::Other => "the database failed and nothing was saved; the server's log says why",
     }
 }
 

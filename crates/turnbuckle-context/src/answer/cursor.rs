@@ -60,18 +60,25 @@ mod tests {
     fn a_cursor_leads_on_in_its_own_search_only() {
         let start = Place::of(None, &["a", "b"]).unwrap();
         let cursor = start.next(5, 6).unwrap();
-        assert_eq!(
-            Place::of(Some(&cursor), &["a", "b"]).unwrap().offset(),
-            5
-        );
+        assert_eq!(Place::of(Some(&cursor), &["a", "b"]).unwrap().offset(), 5);
         assert!(Place::of(Some(&cursor), &["ab", ""]).is_err());
         assert_eq!(start.next(6, 6), None);
-        assert_eq!(start.next(0, 6), None, "a cursor that leads nowhere new is none");
+        assert_eq!(
+            start.next(0, 6),
+            None,
+            "a cursor that leads nowhere new is none"
+        );
     }
 
     #[test]
     fn what_is_no_cursor_is_refused() {
-        for text in ["-", "x", "1", "99999999999999999999-aa", "5-0000000000000000"] {
+        for text in [
+            "-",
+            "x",
+            "1",
+            "99999999999999999999-aa",
+            "5-0000000000000000",
+        ] {
             assert!(Place::of(Some(text), &["a"]).is_err(), "{text}");
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnbuckle_server::{Context, Tool};
 
-use super::memories::{self, Page, Receipt, Search, clean, rounded};
+use super::memories::{self, Page, Receipt, Search, rounded};
 use super::tool;
 use crate::ContextError;
 use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, time};
@@ -55,7 +55,10 @@ struct SavedCheckpoint {
 async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedCheckpoint, ContextError> {
     let mut draft = Draft::checkpoint(args.content);
     let mut metadata = args.metadata;
-    if let Some(summary) = metadata.remove("summary").filter(|text| !text.trim().is_empty()) {
+    if let Some(summary) = metadata
+        .remove("summary")
+        .filter(|text| !text.trim().is_empty())
+    {
         draft = draft.title(summary);
     }
     if let Some(tags) = metadata.remove("tags") {
@@ -154,9 +157,17 @@ async fn list(desk: Desk, args: ListArgs, cx: Context) -> Result<Listed, Context
     desk.block(move |desk| {
         let (project, database) = desk.open(&owner, &args.project_path)?;
         let root = project.root().to_string_lossy();
-        let after = args.wanted.cursor.as_deref().filter(|after| !after.is_empty());
+        let after = args
+            .wanted
+            .cursor
+            .as_deref()
+            .filter(|after| !after.is_empty());
         let page = memory::list(&database, Kind::Checkpoint, args.limit, after)?;
-        let items: Vec<_> = page.items.into_iter().map(|item| clean(desk, item)).collect();
+        let items: Vec<_> = page
+            .items
+            .into_iter()
+            .map(|item| desk.clean(item))
+            .collect();
         let shape = |item: &Item, mode| Checkpoint::of(item, Some(&root), mode);
         let checkpoints = args.wanted.fit(&items, shape);
         let left_out = items.len() - checkpoints.len();
@@ -253,7 +264,10 @@ impl Readable for Hits {
         if self.checkpoints.is_empty() {
             return "No checkpoint matches. checkpoint_list shows the newest.".to_owned();
         }
-        let mut text = format!("{}, best first:", plural(self.checkpoints.len(), "checkpoint"));
+        let mut text = format!(
+            "{}, best first:",
+            plural(self.checkpoints.len(), "checkpoint")
+        );
         for hit in &self.checkpoints {
             hit.checkpoint.write(&mut text, Some(hit.score));
         }
@@ -266,7 +280,10 @@ impl Readable for Listed {
         if self.checkpoints.is_empty() {
             return "No checkpoints here yet.".to_owned();
         }
-        let mut text = format!("{}, newest first:", plural(self.checkpoints.len(), "checkpoint"));
+        let mut text = format!(
+            "{}, newest first:",
+            plural(self.checkpoints.len(), "checkpoint")
+        );
         for checkpoint in &self.checkpoints {
             checkpoint.write(&mut text, None);
         }

@@ -13,8 +13,7 @@ use turnbuckle_server::Context;
 use crate::answer::{Place, Wanted, plural};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
-use crate::memory::{self, Draft, HalfLife, Hit, Item, Kind, MemoryQuery, Saved};
-use crate::operations;
+use crate::memory::{self, Draft, Hit, Kind, MemoryQuery, Saved};
 use crate::{ContextError, Database, Owner, Project};
 
 /// What is told of everything that was saved.
@@ -29,7 +28,7 @@ pub(super) struct Receipt {
     similar_to: Vec<Similar>,
     /// Secrets taken out, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    redacted: BTreeMap<String, usize>,
+    redacted: BTreeMap<String, u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -62,7 +61,7 @@ pub(super) async fn save(
         })
         .await?;
     desk.embed_soon(&database);
-    desk.published().refresh(desk, cx).await;
+    desk.publish(cx).await;
     log(cx, &saved).await;
     Ok((saved.item.id.clone(), Receipt::of(&saved)))
 }
@@ -71,7 +70,8 @@ pub(super) async fn save(
 async fn log(cx: &Context, saved: &Saved) {
     let id = &saved.item.id;
     if !saved.redacted.is_empty() {
-        let data = json!({ "message": "secrets were taken out", "id": id, "rules": saved.redacted });
+        let data =
+            json!({ "message": "secrets were taken out", "id": id, "rules": saved.redacted });
         cx.log_as(LogLevel::Warning, Some("redaction"), data).await;
     }
     if let Some(similar) = saved.similar_to.first() {
@@ -88,7 +88,7 @@ impl Receipt {
             similarity: rounded(other.similarity),
         });
         Self {
-            operation_id: operations::of_item(&saved.item.id),
+            operation_id: saved.operation.clone(),
             status: "completed",
             is_new: saved.is_new,
             similar_to: similar.collect(),
@@ -112,8 +112,13 @@ impl Receipt {
         }
         if !self.redacted.is_empty() {
             let rules: Vec<_> = self.redacted.keys().map(String::as_str).collect();
-            let count = plural(self.redacted.values().sum(), "secret");
-            let _ = write!(text, "\n{count} taken out before saving: {}.", rules.join(", "));
+            let count: u64 = self.redacted.values().sum();
+            let count = plural(usize::try_from(count).unwrap_or(usize::MAX), "secret");
+            let _ = write!(
+                text,
+                "\n{count} taken out before saving: {}.",
+                rules.join(", ")
+            );
         }
         text
     }
@@ -164,8 +169,7 @@ pub(super) async fn search(
             let (project, databases) = searched(desk, &owner, kind, project_path.as_deref())?;
             let query = MemoryQuery {
                 limit: reach,
-                branch: project.as_ref().map(|project| project.branch().to_owned()),
-                half_life: HalfLife::from(desk.half_life()),
+                half_life: desk.half_life(),
                 dense,
                 ..MemoryQuery::new(kind, text)
             };
@@ -173,7 +177,12 @@ pub(super) async fn search(
             let found = memory::search(&databases, &query)?;
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
-            let hits = page.map(|hit| clean_hit(desk, hit)).collect();
+            let hits = page
+                .map(|hit| Hit {
+                    item: desk.clean(hit.item),
+                    ..hit
+                })
+                .collect();
             let root = project.map(|project| project.root().to_string_lossy().into_owned());
             Ok((hits, known, root))
         })
@@ -216,12 +225,6 @@ impl Found {
             next_cursor: self.place.next(shown, self.known),
         }
     }
-
-    /// The ids of the first hits.
-    pub(super) fn ids(&self, shown: usize) -> Vec<String> {
-        let shown = self.hits.iter().take(shown);
-        shown.map(|hit| hit.item.id.clone()).collect()
-    }
 }
 
 /// What is told of everything that comes in pages.
@@ -239,7 +242,11 @@ impl Page {
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if self.left_out > 0 {
-            let _ = write!(text, "\n{} left out to stay within max_tokens.", self.left_out);
+            let _ = write!(
+                text,
+                "\n{} left out to stay within max_tokens.",
+                self.left_out
+            );
         }
         if let Some(cursor) = &self.next_cursor {
             let _ = write!(text, "\nMore: call again with cursor \"{cursor}\".");
@@ -255,19 +262,4 @@ pub(super) fn is_zero(count: &usize) -> bool {
 /// A score as people read it.
 pub(super) fn rounded(score: f64) -> f64 {
     (score * 1000.0).round() / 1000.0
-}
-
-/// An item without secrets that were none to the rules of the day on which it was saved.
-pub(crate) fn clean(desk: &Desk, mut item: Item) -> Item {
-    for text in [&mut item.title, &mut item.body, &mut item.detail] {
-        *text = desk.redactor().redact(text).text.into_owned();
-    }
-    item
-}
-
-fn clean_hit(desk: &Desk, hit: Hit) -> Hit {
-    Hit {
-        item: clean(desk, hit.item),
-        ..hit
-    }
 }

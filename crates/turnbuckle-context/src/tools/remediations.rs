@@ -23,7 +23,9 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
             .destructive(false)
             .idempotent(),
         tool(desk, "remediation_search", "Search fixes", search)
-            .description("Find how an error like this one was solved before. Call it before debugging.")
+            .description(
+                "Find how an error like this one was solved before. Call it before debugging.",
+            )
             .read_only(),
     ]
 }
@@ -177,8 +179,11 @@ impl Readable for Hits {
             return "No known fix. Once it is solved, remediation_save keeps it for next time."
                 .to_owned();
         }
-        let mut text = format!("{}, best first:", plural(self.remediations.len(), "known fix"))
-            .replace("fixs", "fixes");
+        let mut text = format!(
+            "{}, best first:",
+            plural(self.remediations.len(), "known fix")
+        )
+        .replace("fixs", "fixes");
         for Hit { remediation, score } in &self.remediations {
             let Remediation {
                 id,
