@@ -26,10 +26,14 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
             .idempotent(),
         tool(desk, "checkpoint_search", "Search checkpoints", search)
             .description("Find earlier checkpoints of a project, by words or a question.")
-            .read_only(),
+            .read_only()
+            .destructive(false)
+            .idempotent(),
         tool(desk, "checkpoint_list", "List checkpoints", list)
             .description("Checkpoints of a project, newest first.")
-            .read_only(),
+            .read_only()
+            .destructive(false)
+            .idempotent(),
     ]
 }
 

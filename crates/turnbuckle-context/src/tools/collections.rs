@@ -25,7 +25,9 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
             .idempotent(),
         tool(desk, "collection_list", "List collections", list)
             .description("What is kept, by project and branch.")
-            .read_only(),
+            .read_only()
+            .destructive(false)
+            .idempotent(),
     ]
 }
 

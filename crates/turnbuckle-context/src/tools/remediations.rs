@@ -26,7 +26,9 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
             .description(
                 "Find how an error like this one was solved before. Call it before debugging.",
             )
-            .read_only(),
+            .read_only()
+            .destructive(false)
+            .idempotent(),
     ]
 }
 

@@ -23,7 +23,9 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
             .idempotent(),
         tool(desk, "skill_search", "Search skills", search)
             .description("Find saved instructions for a task.")
-            .read_only(),
+            .read_only()
+            .destructive(false)
+            .idempotent(),
     ]
 }
 

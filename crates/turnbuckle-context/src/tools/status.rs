@@ -19,7 +19,9 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
             .description(
                 "Health; with operation_id what came of a call; with project_path what is kept and how fresh its index is.",
             )
-            .read_only(),
+            .read_only()
+            .destructive(false)
+            .idempotent(),
     ]
 }
 
