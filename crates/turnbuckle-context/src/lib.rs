@@ -1,6 +1,7 @@
 //! The context server: memory that outlives a conversation, and a way around a repository.
 
 mod answer;
+pub mod code;
 pub mod collections;
 mod database;
 mod dense;
@@ -9,6 +10,7 @@ mod desk;
 pub mod embedding;
 mod error;
 mod failure;
+pub mod fuse;
 mod known;
 mod library;
 pub mod memory;
@@ -17,16 +19,19 @@ mod owner;
 mod project;
 mod prompts;
 mod published;
-#[path = "redact_stub.rs"]
 pub mod redact;
 mod resources;
 mod server;
-mod tools;
+pub mod tools;
+mod trace;
 pub mod transfer;
+pub mod words;
 
 pub use database::Database;
 pub use error::{ContextError, Trouble};
 pub use library::Library;
 pub use owner::{Owner, Owners};
 pub use project::Project;
+pub use redact::{Finding, Redacted, Redactor};
 pub use server::ContextServer;
+pub use trace::{Trace, resources as debug_log_resources};

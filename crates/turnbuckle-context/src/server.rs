@@ -7,7 +7,7 @@ use turnbuckle_server::{Server, Skills};
 use crate::desk::Desk;
 use crate::embedding::Embedder;
 use crate::memory::HalfLife;
-use crate::{Library, Owners, prompts, published, resources, tools};
+use crate::{Library, Owners, Trace, debug_log_resources, prompts, published, resources, tools};
 
 /// What a model is told about the server before it uses it.
 const INSTRUCTIONS: &str = "\
@@ -61,17 +61,25 @@ impl ContextServer {
     /// Puts the server together. Nothing is read or written before somebody asks.
     pub fn build(self) -> Server {
         let publishes_skills = matches!(self.owners, Owners::One(_));
+        let trace = Trace::new(self.owners.clone());
         let desk = Desk::new(self.library, self.owners, self.embedder, self.half_life);
         let mut server = Server::new("turnbuckle", env!("CARGO_PKG_VERSION"))
             .title("Turnbuckle context server")
             .description("Remembers work, fixes and skills, and finds its way in repositories.")
             .instructions(INSTRUCTIONS)
+            .layer(trace.clone())
             .layer(published::Layer::new(&desk));
         if publishes_skills {
             // Their resources are open to everyone who reaches the server, which is one person.
             server = server.skills(Skills::of([]));
         }
-        server = tools::all(&desk).into_iter().fold(server, Server::tool);
+        server = tools::all(&desk)
+            .into_iter()
+            .chain(tools::debug::all(&trace))
+            .fold(server, Server::tool);
+        server = debug_log_resources(&trace)
+            .into_iter()
+            .fold(server, Server::resource);
         server = resources::templates(&desk)
             .into_iter()
             .fold(server, Server::template);

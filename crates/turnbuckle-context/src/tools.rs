@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod collections;
+pub mod debug;
 mod memories;
 mod remediations;
 mod repository;

@@ -170,7 +170,7 @@ pub(super) async fn search(
             let query = MemoryQuery {
                 limit: reach,
                 half_life: desk.half_life(),
-                dense,
+                dense: dense.map(Into::into),
                 ..MemoryQuery::new(kind, text)
             };
             let databases: Vec<&Database> = databases.iter().map(|one| &**one).collect();
