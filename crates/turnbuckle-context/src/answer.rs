@@ -37,7 +37,7 @@ impl<T: Readable + Serialize + JsonSchema + Send + 'static> IntoOutput for Answe
     }
 }
 
-/// How much is told of each item.
+// How much is told of each item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -58,17 +58,15 @@ impl ContentMode {
     }
 }
 
-/// How much the caller wants to read.
+// How much the caller wants to read. What documents this type would be listed with every tool.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct Wanted {
-    /// How much of each item; minimal is a line.
-    #[serde(default)]
-    #[schemars(with = "Option<ContentMode>")]
-    pub(crate) content_mode: ContentMode,
-    /// Cap on the answer, default 4000.
+    /// How much of each item; by default a line.
+    pub(crate) content_mode: Option<ContentMode>,
+    /// Cap on the answer; default 4000.
     #[schemars(range(min = 200, max = 100_000))]
     pub(crate) max_tokens: Option<usize>,
-    /// `next_cursor` of the last answer.
+    /// The last answer's next_cursor.
     pub(crate) cursor: Option<String>,
 }
 
@@ -86,7 +84,7 @@ impl Wanted {
         let mut shown = Vec::new();
         for item in items {
             let is_first = shown.is_empty();
-            let mut mode = Some(self.content_mode);
+            let mut mode = Some(self.content_mode.unwrap_or_default());
             let fitting = loop {
                 let Some(tried) = mode else { break None };
                 let shaped = shape(item, tried);

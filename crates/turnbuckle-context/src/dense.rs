@@ -13,7 +13,7 @@ use crate::{code, memory};
 /// How long a search waits for the vector of its question.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whether embeddings took part in a search.
+// Whether embeddings took part in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

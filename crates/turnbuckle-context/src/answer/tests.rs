@@ -20,7 +20,7 @@ fn shape(item: &&str, mode: ContentMode) -> Shown {
 
 fn wanted(content_mode: ContentMode, max_tokens: usize) -> Wanted {
     Wanted {
-        content_mode,
+        content_mode: Some(content_mode),
         max_tokens: Some(max_tokens),
         cursor: None,
     }

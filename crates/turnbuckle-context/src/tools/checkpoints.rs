@@ -43,10 +43,8 @@ struct SaveArgs {
     content: String,
     /// Absolute path of the project.
     project_path: String,
-    /// `summary` becomes the title; `tags` is a comma list.
-    #[serde(default)]
-    #[schemars(with = "Option<BTreeMap<String, String>>")]
-    metadata: BTreeMap<String, String>,
+    /// summary: the title; tags: comma list.
+    metadata: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -58,7 +56,7 @@ struct SavedCheckpoint {
 
 async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedCheckpoint, ContextError> {
     let mut draft = Draft::checkpoint(args.content);
-    let mut metadata = args.metadata;
+    let mut metadata = args.metadata.unwrap_or_default();
     if let Some(summary) = metadata
         .remove("summary")
         .filter(|text| !text.trim().is_empty())
@@ -192,7 +190,7 @@ async fn list(desk: Desk, args: ListArgs, cx: Context) -> Result<Listed, Context
     .await
 }
 
-/// A checkpoint as it is told.
+// A checkpoint as it is told.
 #[derive(Serialize, JsonSchema)]
 struct Checkpoint {
     id: String,
@@ -200,14 +198,17 @@ struct Checkpoint {
     branch: String,
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     updated_at: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     content: Option<String>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     metadata: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     project_path: Option<String>,
 }
 

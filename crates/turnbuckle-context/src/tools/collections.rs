@@ -124,6 +124,8 @@ struct Collection {
     name: String,
     vector_size: u64,
     point_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     project_path: Option<String>,
 }
 

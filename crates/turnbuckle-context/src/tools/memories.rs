@@ -16,7 +16,7 @@ use crate::desk::Desk;
 use crate::memory::{self, Draft, Hit, Kind, MemoryQuery, Saved};
 use crate::{ContextError, Database, Owner, Project};
 
-/// What is told of everything that was saved.
+// What is told of everything that was saved.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Receipt {
     operation_id: String,
@@ -227,13 +227,14 @@ impl Found {
     }
 }
 
-/// What is told of everything that comes in pages.
+// What is told of everything that comes in pages.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Page {
-    /// Found, and too much for `max_tokens`.
+    /// More than max_tokens has room for.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) left_out: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub(super) next_cursor: Option<String>,
 }
 

@@ -38,15 +38,11 @@ struct SaveArgs {
     error_msg: String,
     /// What solved it (at most 5000 characters).
     solution: String,
-    /// Absolute path of the project; without it the fix is shared by all projects.
+    /// Without it all projects share the fix.
     project_path: Option<String>,
     /// When it happens.
-    #[serde(default)]
-    #[schemars(with = "Option<String>")]
-    context: String,
-    #[serde(default)]
-    #[schemars(with = "Option<BTreeMap<String, String>>")]
-    metadata: BTreeMap<String, String>,
+    context: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -57,14 +53,14 @@ struct SavedRemediation {
 }
 
 async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedRemediation, ContextError> {
-    let mut metadata = args.metadata;
+    let mut metadata = args.metadata.unwrap_or_default();
     let tags = metadata.remove("tags").unwrap_or_default();
     let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty());
     let rest = metadata
         .into_iter()
         .map(|(key, value)| (key, Value::from(value)));
     let draft = Draft::remediation(args.error_msg, args.solution)
-        .detail(args.context)
+        .detail(args.context.unwrap_or_default())
         .tags(tags.map(str::to_owned).collect::<Vec<_>>())
         .meta(rest.collect());
     let (remediation_id, receipt) = memories::save(&desk, &cx, args.project_path, draft).await?;
@@ -79,7 +75,7 @@ struct SearchArgs {
     /// The error as it is shown.
     #[schemars(length(min = 1))]
     error_msg: String,
-    /// Absolute path of the project; without it only shared fixes are searched.
+    /// Without it only shared fixes are searched.
     project_path: Option<String>,
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 50))]
@@ -127,7 +123,7 @@ async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, Conte
     })
 }
 
-/// A remediation as it is told. A fix is what one came for, so its beginning is always there.
+// A remediation as it is told. A fix is what one came for, so its beginning is always there.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 struct Remediation {
@@ -138,6 +134,7 @@ struct Remediation {
     context: String,
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     updated_at: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,

@@ -37,9 +37,7 @@ struct SaveArgs {
     description: String,
     /// The instructions, Markdown (at most 50000 characters).
     content: String,
-    #[serde(default)]
-    #[schemars(with = "Option<Vec<String>>")]
-    tags: Vec<String>,
+    tags: Option<Vec<String>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -50,7 +48,8 @@ struct SavedSkill {
 }
 
 async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedSkill, ContextError> {
-    let draft = Draft::skill(args.name, args.description, args.content).tags(args.tags);
+    let draft =
+        Draft::skill(args.name, args.description, args.content).tags(args.tags.unwrap_or_default());
     let (skill_id, receipt) = memories::save(&desk, &cx, None, draft).await?;
     Ok(SavedSkill { skill_id, receipt })
 }
@@ -105,7 +104,7 @@ async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, Conte
     })
 }
 
-/// A skill as it is told.
+// A skill as it is told.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 struct Skill {
@@ -113,6 +112,7 @@ struct Skill {
     name: String,
     description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,

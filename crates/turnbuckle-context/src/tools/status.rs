@@ -37,21 +37,28 @@ struct Status {
     /// `healthy`, or pending, running, completed or failed.
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     service: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     version: Option<&'static str>,
     /// The model of the embeddings.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     embeddings: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     operation_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     updated_at: Option<String>,
 }
 

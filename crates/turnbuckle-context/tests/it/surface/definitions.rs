@@ -38,7 +38,7 @@ async fn the_definitions_stay_small() {
 
 #[tokio::test]
 async fn every_definition_is_complete() {
-    for tool in tools().await {
+    for tool in own_tools().await {
         let name = &tool["name"];
         assert!(tool["description"].as_str().unwrap().len() > 10, "{name}");
         assert!(tool["title"].is_string(), "{name}");
