@@ -22,6 +22,7 @@ mod published;
 pub mod redact;
 mod resources;
 mod server;
+mod redact;
 pub mod tools;
 mod trace;
 pub mod transfer;

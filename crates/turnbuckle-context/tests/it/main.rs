@@ -3,3 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod surface;
+//! What the context server keeps and finds, seen from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod memory;
