@@ -12,8 +12,7 @@ use turnbuckle_server::Context;
 use crate::embedding::Embedder;
 use crate::memory::HalfLife;
 use crate::published::Published;
-use crate::redact::Redactor;
-use crate::{ContextError, Database, Library, Owner, Owners, Project};
+use crate::{ContextError, Database, Library, Owner, Owners, Project, Redactor};
 
 /// Calls that may be at the disk at one time. SQLite has one writer per file, so more would only wait there.
 const AT_ONCE: usize = 8;

@@ -24,9 +24,13 @@ pub(crate) fn message(error: &ContextError) -> String {
         ContextError::Storage { trouble, .. } => advice(*trouble).to_owned(),
         ContextError::File { path, source } => {
             let (name, kind) = (name(path), source.kind());
-            format!("`{name}` cannot be used ({kind}); tell the user to check that it is there and may be read")
+            format!(
+                "`{name}` cannot be used ({kind}); tell the user to check that it is there and may be read"
+            )
         }
-        ContextError::Embedding(_) => "the embeddings cannot be had now; try again later".to_owned(),
+        ContextError::Embedding(_) => {
+            "the embeddings cannot be had now; try again later".to_owned()
+        }
     }
 }
 

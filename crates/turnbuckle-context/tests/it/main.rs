@@ -1,10 +1,6 @@
-//! What the context server does, seen from the other end.
-
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod surface;
-//! What the context server keeps and finds, seen from outside.
+//! What the context server keeps, finds and shows, seen from outside.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod memory;
+mod surface;

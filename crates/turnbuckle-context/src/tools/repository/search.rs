@@ -99,7 +99,7 @@ pub(super) async fn search(
         limit: reach,
         language,
         path,
-        dense: dense.map(Into::into),
+        dense,
         ..CodeQuery::new(&query)
     };
     let (found, known, index) = desk
