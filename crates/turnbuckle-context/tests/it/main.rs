@@ -4,3 +4,7 @@
 
 mod memory;
 mod surface;
+//! What the parts of the context server do together.
+
+mod memory;
+mod secrets;
