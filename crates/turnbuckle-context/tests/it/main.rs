@@ -7,3 +7,4 @@ mod memory;
 mod secrets;
 mod scale;
 mod transfer;
+mod surface;
