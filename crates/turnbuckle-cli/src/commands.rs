@@ -11,6 +11,7 @@ mod prompt;
 mod prompts;
 mod read;
 mod resources;
+mod serve;
 mod servers;
 mod skills;
 mod tools;
@@ -26,6 +27,7 @@ pub(crate) use prompt::Prompt;
 pub(crate) use prompts::Prompts;
 pub(crate) use read::Read;
 pub(crate) use resources::Resources;
+pub(crate) use serve::Serve;
 pub(crate) use servers::Servers;
 pub(crate) use skills::Skills;
 pub(crate) use tools::Tools;
@@ -49,6 +51,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result {
         Command::Listen(command) => command.run(context).await,
         Command::Ping(command) => command.run(context).await,
         Command::Servers(command) => command.run(context),
+        Command::Serve(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),
         Command::Man(command) => command.run(context),
     }

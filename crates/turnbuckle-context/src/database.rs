@@ -175,7 +175,7 @@ fn version_is(db: &Connection, wanted: i64) -> rusqlite::Result<bool> {
     Ok(version(db)? == wanted)
 }
 
-fn make_private_folder(folder: &Path) -> Result<(), ContextError> {
+pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ContextError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
