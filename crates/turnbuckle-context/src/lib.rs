@@ -1,16 +1,21 @@
 //! The context server: memory that outlives a conversation, and a way around a repository.
 
+pub mod code;
 mod database;
 mod error;
+pub mod fuse;
 mod library;
 mod owner;
 mod project;
+mod redact;
 pub mod tools;
 mod trace;
+pub mod words;
 
 pub use database::Database;
 pub use error::{ContextError, Trouble};
 pub use library::Library;
 pub use owner::{Owner, Owners};
 pub use project::Project;
+pub use redact::{Finding, Redacted, Redactor};
 pub use trace::{Trace, resources as debug_log_resources};
