@@ -16,6 +16,7 @@ mod welcome;
 
 use std::path::PathBuf;
 
+use turnbuckle_server::middleware::Timing;
 use turnbuckle_server::stdio::Stdio;
 
 use crate::context::Context;
@@ -64,7 +65,10 @@ impl Serve {
         log::begin(context);
         let is_stdio = self.stdio;
         let settings = Settings::gather(self, context)?;
-        let server = offer::server(&settings, context)?;
+        let mut server = offer::server(&settings, context)?;
+        if context.options.verbose {
+            server = server.layer(Timing::events());
+        }
         if is_stdio {
             return Ok(Stdio::new(server).serve().await?);
         }

@@ -59,7 +59,10 @@ impl Config {
 
     fn parse(text: &str, file: &Path, environment: &Environment) -> Result<Self> {
         let config: Self = toml::from_str(text).map_err(|error| {
-            Failure::not_asked(format!("{} cannot be used: {error}", file.display()))
+            Failure::not_asked({
+                let error = error.to_string();
+                format!("{} cannot be used: {}", file.display(), error.trim_end())
+            })
         })?;
         let folder = file.parent().unwrap_or(&environment.cwd);
         Ok(config.with_paths(|path| at(path, folder, environment)))

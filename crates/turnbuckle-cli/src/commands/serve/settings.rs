@@ -88,11 +88,19 @@ mod tests {
     #[test]
     fn what_passes_for_a_host_is_one_to_the_server() {
         let http = || Http::new(Server::new("a", "1"));
-        for host in ["box", "box.example", "box.example:80", "192.168.1.2", "192.168.1.2:8321"] {
+        for host in [
+            "box",
+            "box.example",
+            "box.example:80",
+            "192.168.1.2",
+            "192.168.1.2:8321",
+        ] {
             assert!(is_host(host), "{host}");
             let _ = http().allow_host(host);
         }
-        for wrong in ["", "a..b", "a.", "a:+1", "a:", "http://a", "a/b", "a:1:2", "a b"] {
+        for wrong in [
+            "", "a..b", "a.", "a:+1", "a:", "http://a", "a/b", "a:1:2", "a b",
+        ] {
             assert!(!is_host(wrong), "{wrong}");
         }
     }
