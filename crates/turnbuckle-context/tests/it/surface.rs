@@ -1,0 +1,4 @@
+//! What clients see: tools, resources, prompts.
+
+mod definitions;
+mod place;
