@@ -1,6 +1,9 @@
 //! The server that is served.
 
-use turnbuckle_context::{Library, Owners, Trace, debug_log_resources, tools};
+use std::time::Duration;
+
+use turnbuckle_context::memory::HalfLife;
+use turnbuckle_context::{ContextServer, Library, Owners};
 use turnbuckle_server::Server;
 
 use super::settings::Settings;
@@ -10,18 +13,12 @@ use crate::memory;
 
 /// Puts the context server together, for the user who runs it.
 pub(super) fn server(settings: &Settings, context: &Context) -> Result<Server> {
-    let library = library(settings)?;
     let owners = Owners::One(memory::owner(&context.environment));
-    let _ = library;
-    let trace = Trace::new(owners);
-    let mut server = Server::new("turnbuckle", env!("CARGO_PKG_VERSION")).layer(trace.clone());
-    for tool in tools::debug::all(&trace) {
-        server = server.tool(tool);
+    let mut server = ContextServer::new(library(settings)?, owners);
+    if let Some(half_life) = settings.half_life {
+        server = server.half_life(all_kinds(half_life));
     }
-    for resource in debug_log_resources(&trace) {
-        server = server.resource(resource);
-    }
-    Ok(server)
+    Ok(server.build())
 }
 
 /// The library in the folder for data, which is seen to be usable before anybody relies on it.
@@ -34,4 +31,12 @@ fn library(settings: &Settings) -> Result<Library> {
         true => library,
         false => library.within(settings.roots.clone()),
     })
+}
+
+fn all_kinds(half_life: Duration) -> HalfLife {
+    HalfLife {
+        checkpoint: half_life,
+        remediation: half_life,
+        skill: half_life,
+    }
 }
