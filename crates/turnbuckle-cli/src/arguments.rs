@@ -126,7 +126,9 @@ pub(crate) enum Command {
     Listen(commands::Listen),
     Ping(commands::Ping),
     Servers(commands::Servers),
-    Serve(Box<commands::Serve>),
+    Serve(commands::Serve),
+    #[command(name = "context")]
+    Memory(commands::Memory),
     Completions(commands::Completions),
     Man(commands::Man),
 }

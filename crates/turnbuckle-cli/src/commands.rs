@@ -3,6 +3,7 @@
 mod call;
 mod complete;
 mod completions;
+mod context;
 mod info;
 mod listen;
 mod man;
@@ -19,6 +20,7 @@ mod tools;
 pub(crate) use call::Call;
 pub(crate) use complete::Complete;
 pub(crate) use completions::Completions;
+pub(crate) use context::Memory;
 pub(crate) use info::Info;
 pub(crate) use listen::Listen;
 pub(crate) use man::Man;
@@ -52,6 +54,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result {
         Command::Ping(command) => command.run(context).await,
         Command::Servers(command) => command.run(context),
         Command::Serve(command) => command.run(context).await,
+        Command::Memory(command) => command.run(context),
         Command::Completions(command) => command.run(context),
         Command::Man(command) => command.run(context),
     }

@@ -21,6 +21,8 @@ use turnbuckle_server::stdio::Stdio;
 
 use crate::context::Context;
 use crate::failure::Result;
+use crate::memory;
+use config::Config;
 use place::Place;
 use settings::Settings;
 use signals::Signals;
@@ -79,4 +81,14 @@ impl Serve {
             Place::Unix(path) => socket::serve(server, path, signals, &settings, context).await,
         }
     }
+}
+
+/// Returns the folder that everything is kept in: the one that was named, or that of the settings, or the usual one.
+pub(super) fn data_folder(named: Option<PathBuf>, context: &Context) -> Result<PathBuf> {
+    let environment = &context.environment;
+    let named = match named {
+        Some(folder) => Some(environment.cwd.join(folder)),
+        None => Config::find(context.options.config.as_deref(), environment)?.data,
+    };
+    memory::folder(named, environment)
 }
