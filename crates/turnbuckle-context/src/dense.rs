@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Database;
+use crate::code::Dense;
 use crate::desk::Desk;
-use crate::{code, memory};
 
 /// How long a search waits for the vector of its question.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -30,25 +30,6 @@ impl Embeddings {
             Self::Off | Self::Used => "",
             Self::Unavailable => "\nThe embeddings could not be had; this is by words alone.",
         }
-    }
-}
-
-/// A question as a vector.
-#[derive(Clone, Debug)]
-pub(crate) struct Dense {
-    model: String,
-    vector: Vec<f32>,
-}
-
-impl From<Dense> for memory::Dense {
-    fn from(Dense { model, vector }: Dense) -> Self {
-        Self { model, vector }
-    }
-}
-
-impl From<Dense> for code::Dense {
-    fn from(Dense { model, vector }: Dense) -> Self {
-        Self { model, vector }
     }
 }
 

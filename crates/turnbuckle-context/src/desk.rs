@@ -1,7 +1,9 @@
 //! What every tool, resource and prompt works with: whose data, where it is, and threads that may wait for the disk.
 
+use std::collections::HashSet;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 use tracing::Span;
@@ -10,8 +12,7 @@ use turnbuckle_server::Context;
 use crate::embedding::Embedder;
 use crate::memory::HalfLife;
 use crate::published::Published;
-use crate::redact::Redactor;
-use crate::{ContextError, Database, Library, Owner, Owners, Project};
+use crate::{ContextError, Database, Library, Owner, Owners, Project, Redactor};
 
 /// Calls that may be at the disk at one time. SQLite has one writer per file, so more would only wait there.
 const AT_ONCE: usize = 8;
@@ -32,6 +33,14 @@ struct Shared {
     published: Published,
     short: Arc<Semaphore>,
     long: Arc<Semaphore>,
+    /// What is being worked at while nobody waits: the path of an indexed folder, or of a database.
+    turns: Mutex<HashSet<PathBuf>>,
+}
+
+/// The right to work at something alone, given back when it is dropped.
+pub(crate) struct Turn {
+    desk: Desk,
+    path: PathBuf,
 }
 
 impl Desk {
@@ -50,6 +59,7 @@ impl Desk {
                 half_life,
                 short: Arc::new(Semaphore::new(AT_ONCE)),
                 long: Arc::new(Semaphore::new(INDEXING_AT_ONCE)),
+                turns: Mutex::default(),
             }),
         }
     }
@@ -95,6 +105,20 @@ impl Desk {
         Ok((project, database))
     }
 
+    /// Takes the turn to work at something in the background, unless somebody else has it.
+    pub(crate) fn take_turn(&self, path: &Path) -> Option<Turn> {
+        let is_free = self.turns().insert(path.to_owned());
+        is_free.then(|| Turn {
+            desk: self.clone(),
+            path: path.to_owned(),
+        })
+    }
+
+    fn turns(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        let turns = self.shared.turns.lock();
+        turns.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs work that waits for the disk on a thread that may.
     ///
     /// Work that has begun comes to its end also if nobody waits for it any longer.
@@ -134,5 +158,11 @@ impl Desk {
                 Err(_) => Err(ContextError::Cancelled),
             },
         }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.desk.turns().remove(&self.path);
     }
 }

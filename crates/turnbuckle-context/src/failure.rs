@@ -8,22 +8,28 @@ use crate::{ContextError, Trouble};
 
 /// Makes of an error what a model reads. What happened underneath goes to the log.
 pub(crate) fn for_model(error: ContextError) -> ToolError {
+    let told = ToolError::new(message(&error));
     match error {
-        ContextError::Refused(message) => ToolError::new(message),
-        ContextError::Missing(_) | ContextError::Cancelled => ToolError::new(error.to_string()),
-        ContextError::Storage { trouble, .. } => ToolError::new(advice(trouble)).caused_by(error),
-        ContextError::File {
-            ref path,
-            ref source,
-        } => ToolError::new(format!(
-            "`{}` cannot be used ({}); tell the user to check that it is there and may be read",
-            name(path),
-            source.kind()
-        ))
-        .caused_by(error),
+        ContextError::Refused(_) | ContextError::Missing(_) | ContextError::Cancelled => told,
+        error => told.caused_by(error),
+    }
+}
+
+/// What is written down of an error for whoever asks later.
+pub(crate) fn message(error: &ContextError) -> String {
+    match error {
+        ContextError::Refused(_) | ContextError::Missing(_) | ContextError::Cancelled => {
+            error.to_string()
+        }
+        ContextError::Storage { trouble, .. } => advice(*trouble).to_owned(),
+        ContextError::File { path, source } => {
+            let (name, kind) = (name(path), source.kind());
+            format!(
+                "`{name}` cannot be used ({kind}); tell the user to check that it is there and may be read"
+            )
+        }
         ContextError::Embedding(_) => {
-            ToolError::new("the embeddings cannot be had now; try again without them")
-                .caused_by(error)
+            "the embeddings cannot be had now; try again later".to_owned()
         }
     }
 }

@@ -19,7 +19,7 @@ mod owner;
 mod project;
 mod prompts;
 mod published;
-pub mod redact;
+mod redact;
 mod resources;
 mod server;
 pub mod tools;

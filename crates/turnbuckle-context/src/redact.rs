@@ -62,6 +62,7 @@ struct Span {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
+    parts: BTreeMap<String, String>,
     rule: Vec<Rule>,
 }
 
@@ -72,7 +73,9 @@ impl Redactor {
     }
 
     fn from_rules(rules: &str) -> Result<Self, Box<dyn std::error::Error>> {
-        let Rules { rule: rules } = toml::from_str(rules)?;
+        let Rules { parts, mut rule } = toml::from_str(rules)?;
+        rule.iter_mut().for_each(|rule| rule.put_in(&parts));
+        let rules = rule;
         let mut by_keyword = BTreeMap::<String, Vec<usize>>::new();
         for (number, rule) in rules.iter().enumerate() {
             for keyword in &rule.keywords {

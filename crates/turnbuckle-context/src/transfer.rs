@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
+use crate::Redactor;
 use crate::memory::Kind;
-use crate::redact::Redactor;
 use crate::{ContextError, Library, Owner};
 
 /// Which part of an owner's data is meant.
@@ -47,7 +47,7 @@ pub struct Imported {
     /// Things that were there already.
     pub known: u64,
     /// How many secrets were taken out, by the rule that found them.
-    pub redacted: BTreeMap<String, u64>,
+    pub redacted: BTreeMap<String, u32>,
     /// Lines that could not be used, the first hundred.
     pub bad_lines: Vec<BadLine>,
     /// How many lines could not be used.

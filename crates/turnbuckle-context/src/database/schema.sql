@@ -9,7 +9,7 @@ CREATE TABLE about (
 
 -- Checkpoints, remediations and skills.
 CREATE TABLE item (
-    row INTEGER PRIMARY KEY,
+    row INTEGER PRIMARY KEY,                -- each kind has its own range, in the order of saving
     id TEXT NOT NULL UNIQUE,
     kind TEXT NOT NULL CHECK (kind IN ('checkpoint', 'remediation', 'skill')),
     branch TEXT NOT NULL,

@@ -95,9 +95,9 @@ pub struct Item {
     /// How sure one was of it, from 0 to 1.
     pub confidence: f64,
     /// How often it was of use.
-    pub usage: u64,
+    pub usage: u32,
     /// How many secrets were taken out of it.
-    pub redacted: u64,
+    pub redacted: u32,
     /// When it was first saved; milliseconds since 1970.
     pub created: i64,
     /// When it was last saved; milliseconds since 1970.

@@ -90,7 +90,7 @@ fn is_reference(value: &str) -> bool {
 /// Says whether a value is a word, a name or a path without digits and signs.
 pub(super) fn is_word(value: &str) -> bool {
     let joins = |char: char| char.is_alphabetic() || "_-./:".contains(char);
-    value.chars().all(joins)
+    value.chars().all(joins) && can_be_spoken(value)
 }
 
 /// Says whether a value consists of words with digits at their ends: `access_token_v2`, `os.environ`, `self.token`.
@@ -100,10 +100,25 @@ pub(super) fn is_name(value: &str) -> bool {
         digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
     value
-        .split([
-            '_', '-', '.', '/', ':', '@', '=', '&', '?', '+', '*', '!', '|', '#', '%',
-        ])
+        .split(|char: char| char.is_ascii_punctuation())
         .all(is_part)
+        && can_be_spoken(value)
+}
+
+/// Says whether the words of a name have vowels, but for one of them: letters drawn by chance do not.
+fn can_be_spoken(value: &str) -> bool {
+    let is_vowel = |char: char| "aeiouyAEIOUY".contains(char) || !char.is_ascii();
+    let (mut mute, mut vowels, mut before) = (0, 1, ' ');
+    for char in value.chars().chain([' ']) {
+        let begins = !char.is_alphabetic() || (char.is_uppercase() && !before.is_uppercase());
+        if begins && before.is_lowercase() && vowels == 0 {
+            mute += 1;
+        }
+        vowels = if begins { 0 } else { vowels };
+        vowels += usize::from(is_vowel(char));
+        before = char;
+    }
+    mute < 2
 }
 
 #[cfg(test)]
@@ -141,7 +156,7 @@ mod tests {
         ] {
             assert!(is_name(value), "{value}");
         }
-        for value in ["a8f3k2l9x0q7", "9f86d081884c7d65"] {
+        for value in ["a8f3k2l9x0q7", "9f86d081884c7d65", "NlnOxeHzFRHr"] {
             assert!(!is_name(value), "{value}");
         }
     }

@@ -1,5 +1,6 @@
 //! One kind of secret, as `rules.toml` describes it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -54,6 +55,18 @@ pub(super) struct Match {
 }
 
 impl Rule {
+    /// Puts parts of patterns in where their names stand. Parts may name parts.
+    pub(super) fn put_in(&mut self, parts: &BTreeMap<String, String>) {
+        while let Some((before, (name, after))) = self
+            .pattern
+            .split_once("(?&")
+            .and_then(|(before, rest)| Some((before, rest.split_once(')')?)))
+        {
+            let part = parts.get(name).map_or("", String::as_str);
+            self.pattern = format!("{before}{part}{after}");
+        }
+    }
+
     /// Finds every secret of this kind in a part of a text.
     pub(super) fn find<'a>(
         &'a self,

@@ -28,7 +28,7 @@ pub(super) struct Receipt {
     similar_to: Vec<Similar>,
     /// Secrets taken out, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    redacted: BTreeMap<String, u64>,
+    redacted: BTreeMap<String, u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -112,7 +112,7 @@ impl Receipt {
         }
         if !self.redacted.is_empty() {
             let rules: Vec<_> = self.redacted.keys().map(String::as_str).collect();
-            let count: u64 = self.redacted.values().sum();
+            let count: u32 = self.redacted.values().sum();
             let count = plural(usize::try_from(count).unwrap_or(usize::MAX), "secret");
             let _ = write!(
                 text,
@@ -170,7 +170,7 @@ pub(super) async fn search(
             let query = MemoryQuery {
                 limit: reach,
                 half_life: desk.half_life(),
-                dense: dense.map(Into::into),
+                dense,
                 ..MemoryQuery::new(kind, text)
             };
             let databases: Vec<&Database> = databases.iter().map(|one| &**one).collect();

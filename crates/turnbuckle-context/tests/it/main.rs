@@ -1,5 +1,10 @@
-//! What the context server does, seen from the other end.
+//! What the context server keeps, finds and shows, seen from outside.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod memory;
 mod surface;
+//! What the parts of the context server do together.
+
+mod memory;
+mod secrets;

@@ -1,4 +1,5 @@
 //! What clients see: tools, resources, prompts.
 
+mod checkpoints;
 mod definitions;
 mod place;

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use tempfile::TempDir;
 use turnbuckle_context::{ContextServer, Library, Owner, Owners};
 use turnbuckle_server::Server;
+use turnbuckle_server::testing::Peer;
 
 /// Two folders that are gone when the test is over.
 pub(crate) struct Place {
@@ -46,4 +48,11 @@ impl Place {
         fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
         fs::write(path, text).unwrap();
     }
+}
+
+/// Calls a tool and returns its structured content.
+pub(crate) async fn call(peer: &mut Peer, name: &str, arguments: Value) -> Value {
+    let answer = peer.call_tool(name, arguments).await;
+    assert_ne!(answer.expect_result()["isError"], true, "{}", answer.text());
+    answer.structured()
 }
