@@ -83,7 +83,11 @@ fn summary(imported: &Imported) -> String {
     if imported.known > 0 {
         text += &format!(", {} known already", imported.known);
     }
-    let secrets: u64 = imported.redacted.values().sum();
+    let secrets = imported
+        .redacted
+        .values()
+        .map(|count| u64::from(*count))
+        .sum();
     if secrets > 0 {
         text += &format!(", {} taken out", count(secrets, "secret"));
     }
