@@ -10,6 +10,7 @@ mod context;
 mod environment;
 mod failure;
 mod form;
+mod memory;
 mod output;
 mod pairs;
 mod questions;

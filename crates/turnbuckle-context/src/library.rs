@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::database::now;
+use crate::database::{make_private_folder, now};
 use crate::{ContextError, Database, Owner, Project};
 
 /// Files that stay open; the one used longest ago is closed first.
@@ -47,6 +47,14 @@ impl Library {
     /// The folder that everything is below.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Makes the folder, and sees whether something can be kept in it.
+    pub fn prepare(&self) -> Result<(), ContextError> {
+        make_private_folder(&self.folder)?;
+        let probe = self.folder.join(format!(".probe-{}", std::process::id()));
+        let done = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe));
+        done.map_err(|error| ContextError::file(&self.folder, error))
     }
 
     /// Finds the project of a folder. One that is gone is found if something is kept of it.

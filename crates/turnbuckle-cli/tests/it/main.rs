@@ -9,6 +9,8 @@ mod http;
 mod listening;
 mod lists;
 mod programs;
+mod serve;
+mod serving;
 mod stage;
 mod terminal;
 mod weather;
