@@ -1,12 +1,20 @@
 //! The context server: memory that outlives a conversation, and a way around a repository.
 
 pub mod code;
+pub mod collections;
 mod database;
 mod error;
+pub mod index;
 pub mod fuse;
 mod library;
+pub mod memory;
+pub mod operations;
 mod owner;
 mod project;
+mod redact;
+pub mod tools;
+mod trace;
+pub mod transfer;
 pub mod words;
 
 pub use database::Database;
@@ -14,3 +22,5 @@ pub use error::{ContextError, Trouble};
 pub use library::Library;
 pub use owner::{Owner, Owners};
 pub use project::Project;
+pub use redact::{Finding, Redacted, Redactor};
+pub use trace::{Trace, resources as debug_log_resources};

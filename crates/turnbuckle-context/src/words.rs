@@ -27,9 +27,16 @@ const MOST_TERMS: usize = 24;
 ///
 /// Returns `None` for a text without any word.
 pub fn fts_query(text: &str) -> Option<String> {
-    let terms = terms::most_telling(terms::terms(text), MOST_TERMS);
-    let quoted: Vec<String> = terms.iter().map(|term| format!("\"{term}\"")).collect();
+    let quoted: Vec<String> = telling_terms(text)
+        .iter()
+        .map(|term| format!("\"{term}\""))
+        .collect();
     (!quoted.is_empty()).then(|| quoted.join(" OR "))
+}
+
+/// Lists the terms that [`fts_query`] asks for, each of one word or more, in lower case and without quotes.
+pub fn telling_terms(text: &str) -> Vec<String> {
+    terms::most_telling(terms::terms(text), MOST_TERMS)
 }
 
 /// Lists the parts of all names in a text that FTS5 would not part itself, in lower case, to be indexed beside it.

@@ -1,0 +1,85 @@
+//! Taking the secrets out of everything that will be stored.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::Draft;
+use crate::Redactor;
+
+/// Counts what was taken out.
+pub(crate) struct Cleaner<'r> {
+    redactor: &'r Redactor,
+    found: BTreeMap<String, u32>,
+}
+
+impl<'r> Cleaner<'r> {
+    pub(crate) fn new(redactor: &'r Redactor) -> Self {
+        Self {
+            redactor,
+            found: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the secrets out of every text of a draft.
+    pub(crate) fn draft(&mut self, draft: &mut Draft) {
+        for text in [&mut draft.title, &mut draft.body, &mut draft.detail] {
+            self.text(text);
+        }
+        for tag in &mut draft.tags {
+            self.text(tag);
+        }
+        self.map(&mut draft.meta);
+    }
+
+    /// How many were taken out, by the rule that found them.
+    pub(crate) fn found(self) -> BTreeMap<String, u32> {
+        self.found
+    }
+
+    fn text(&mut self, text: &mut String) {
+        let redacted = self.redactor.redact(text);
+        for finding in &redacted.findings {
+            *self.found.entry(finding.rule.to_string()).or_default() += 1;
+        }
+        if !redacted.findings.is_empty() {
+            *text = redacted.text.into_owned();
+        }
+    }
+
+    fn map(&mut self, map: &mut Map<String, Value>) {
+        let entries = std::mem::take(map);
+        map.extend(entries.into_iter().map(|(mut key, mut value)| {
+            self.entry(&key, &mut value);
+            self.text(&mut key);
+            self.value(&mut value);
+            (key, value)
+        }));
+    }
+
+    /// A password looks like any other word; it is the key beside it that tells.
+    fn entry(&mut self, key: &str, value: &mut Value) {
+        let Value::String(text) = value else { return };
+        let line = format!("{key}={text}");
+        let redacted = self.redactor.redact(&line);
+        let begin = format!("{key}=");
+        if let (false, Some(rest)) = (
+            redacted.findings.is_empty(),
+            redacted.text.strip_prefix(&begin),
+        ) {
+            for finding in &redacted.findings {
+                *self.found.entry(finding.rule.to_string()).or_default() += 1;
+            }
+            *text = rest.to_owned();
+        }
+    }
+
+    fn value(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.value(value)),
+            Value::Object(map) => self.map(map),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Where the terms of a question occur.
+//!
+//! FTS5 scores every row that has any of the terms, which takes a second where there are many rows and the terms are
+//! common. Here the rows of each term are listed, newest first and so many at most; how rare the term is follows from
+//! the list. Only the rows that have most of the question are looked at any closer.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+
+use super::{Kind, stored};
+
+/// Rows that are listed for all terms together, and the least for one.
+const MOST_ROWS: usize = 16_000;
+const LEAST_ROWS: usize = 1_000;
+/// Terms that a question can have; a row has a bit for each.
+pub(super) const MOST_TERMS: usize = 64;
+/// Rows that are listed for several common terms at once.
+const MOST_TOGETHER: usize = 500;
+
+/// Where the terms occur in one database, in things of one kind.
+#[derive(Default)]
+pub(super) struct Postings {
+    lists: Vec<List>,
+    /// Rows that have several common terms, which their lists may have missed: which terms, and where.
+    together: Vec<(Vec<usize>, Vec<i64>)>,
+    /// About how many things of the kind there are.
+    things: f64,
+}
+
+#[derive(Default)]
+struct List {
+    /// Newest first.
+    rows: Vec<i64>,
+    /// Whether older rows were left out.
+    is_cut: bool,
+    /// About how many rows have the term.
+    count: f64,
+}
+
+impl Postings {
+    /// Lists the rows of each term.
+    pub(super) fn gather(db: &Connection, kind: Kind, terms: &[String]) -> rusqlite::Result<Self> {
+        let Some((oldest, newest)) = ends(db, kind)? else {
+            return Ok(Self {
+                lists: terms.iter().map(|_| List::default()).collect(),
+                ..Self::default()
+            });
+        };
+        // Rows are numbered without gaps but for what was removed.
+        let things = (newest - oldest + 1) as f64;
+        let most = (MOST_ROWS / terms.len().max(1)).max(LEAST_ROWS);
+        let mut lists = Vec::with_capacity(terms.len());
+        for term in terms {
+            let rows = rows(db, kind, &quoted(term), most)?;
+            let is_cut = rows.len() == most;
+            let count = match rows.last() {
+                // As many in the rest as in what was seen.
+                Some(last) if is_cut => most as f64 * things / (newest - last + 1) as f64,
+                _ => rows.len() as f64,
+            };
+            lists.push(List {
+                rows,
+                is_cut,
+                count,
+            });
+        }
+        let mut postings = Self {
+            lists,
+            together: Vec::new(),
+            things,
+        };
+        postings.gather_together(db, kind, terms)?;
+        Ok(postings)
+    }
+
+    /// Old rows that have all of the common terms, or the two rarest of them.
+    fn gather_together(
+        &mut self,
+        db: &Connection,
+        kind: Kind,
+        terms: &[String],
+    ) -> rusqlite::Result<()> {
+        let mut cut: Vec<usize> = (0..terms.len())
+            .filter(|&term| self.lists[term].is_cut)
+            .collect();
+        cut.sort_by(|&one, &other| self.lists[one].count.total_cmp(&self.lists[other].count));
+        let sets = [&cut[..], &cut[..cut.len().min(2)]];
+        let asked = match cut.len() {
+            0 | 1 => 0,
+            2 => 1,
+            _ => 2,
+        };
+        for set in &sets[..asked] {
+            let all: Vec<String> = set.iter().map(|&term| quoted(&terms[term])).collect();
+            let rows = rows(db, kind, &all.join(" AND "), MOST_TOGETHER)?;
+            self.together.push((set.to_vec(), rows));
+        }
+        Ok(())
+    }
+
+    /// How much each term tells, where several databases are asked.
+    pub(super) fn weights(several: &[Self], terms: &[String]) -> Vec<f64> {
+        let things: f64 = several.iter().map(|one| one.things).sum();
+        let weight = |(at, term): (usize, &String)| {
+            let count: f64 = several.iter().map(|one| one.lists[at].count).sum();
+            // A phrase that is nowhere is only one of the ways to write what its words say.
+            if count == 0.0 && term.contains(' ') {
+                return 0.0;
+            }
+            let seen = count.max(1.0);
+            let rarity = (1.0 + (things - seen + 0.5).max(0.5) / (seen + 0.5)).ln();
+            // A word that was never saved is as rare as can be, but more often it is just a way to put the question.
+            if count == 0.0 { rarity / 2.0 } else { rarity }
+        };
+        terms.iter().enumerate().map(weight).collect()
+    }
+
+    /// The rows that have most of the question, best first; of equals the newest first.
+    pub(super) fn best(&self, weights: &[f64], most: usize) -> Vec<Candidate> {
+        let mut candidates: HashMap<i64, Candidate> = HashMap::new();
+        let mut add = |term: usize, rows: &[i64]| {
+            for &row in rows {
+                let candidate = candidates.entry(row).or_insert(Candidate {
+                    row,
+                    weight: 0.0,
+                    terms: 0,
+                });
+                candidate.add(term, weights[term]);
+            }
+        };
+        for (term, list) in self.lists.iter().enumerate() {
+            add(term, &list.rows);
+        }
+        for (terms, rows) in &self.together {
+            for &term in terms {
+                add(term, rows);
+            }
+        }
+        let mut candidates: Vec<Candidate> = candidates.into_values().collect();
+        let order = |one: &Candidate, other: &Candidate| {
+            let by_weight = other.weight.total_cmp(&one.weight);
+            by_weight.then(other.row.cmp(&one.row))
+        };
+        if candidates.len() > most {
+            candidates.select_nth_unstable_by(most, order);
+            candidates.truncate(most);
+        }
+        candidates.sort_by(order);
+        candidates
+    }
+}
+
+/// A row that has some of the question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) row: i64,
+    weight: f64,
+    /// A bit for each term that FTS5 found in it. A term whose list was cut may be in it without its bit.
+    terms: u64,
+}
+
+impl Candidate {
+    /// Whether FTS5 found the term in it.
+    pub(super) fn has(&self, term: usize) -> bool {
+        self.terms & (1 << term) != 0
+    }
+
+    fn add(&mut self, term: usize, weight: f64) {
+        if !self.has(term) {
+            self.terms |= 1 << term;
+            self.weight += weight;
+        }
+    }
+}
+
+/// The first and the last row of a kind.
+fn ends(db: &Connection, kind: Kind) -> rusqlite::Result<Option<(i64, i64)>> {
+    let range = stored::rows(kind);
+    // Each end by itself is a look at one page; both in one SELECT would read them all.
+    let ends = "SELECT (SELECT min(row) FROM item WHERE row BETWEEN ?1 AND ?2), \
+                (SELECT max(row) FROM item WHERE row BETWEEN ?1 AND ?2)";
+    let ends: (Option<i64>, Option<i64>) = db
+        .prepare_cached(ends)?
+        .query_row([range.start(), range.end()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    Ok(ends.0.zip(ends.1))
+}
+
+/// The newest rows of a kind that match.
+fn rows(db: &Connection, kind: Kind, query: &str, most: usize) -> rusqlite::Result<Vec<i64>> {
+    let range = stored::rows(kind);
+    let select = "SELECT rowid FROM item_fts WHERE item_fts MATCH ?1 \
+                  AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4";
+    let mut select = db.prepare_cached(select)?;
+    let parameters = params![query, range.start(), range.end(), most as i64];
+    select.query_map(parameters, |row| row.get(0))?.collect()
+}
+
+/// A term is letters, digits and spaces; in quotes it is nothing but that to FTS5.
+fn quoted(term: &str) -> String {
+    format!("\"{term}\"")
+}

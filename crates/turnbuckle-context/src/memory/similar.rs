@@ -1,0 +1,114 @@
+//! What says nearly the same.
+
+use std::collections::HashSet;
+
+use super::postings::Postings;
+use super::{Item, Kind, beginning, patterns, stored};
+use crate::{ContextError, Database, words};
+
+/// Two texts that share so much say nearly the same. Measured on examples; see the tests.
+const NEARLY_THE_SAME: f64 = 0.55;
+/// So many are looked at, and so many are told.
+const MOST_COMPARED: usize = 24;
+const MOST_TOLD: usize = 5;
+/// What is compared of a long text.
+const LONGEST: usize = 20_000;
+
+/// Something that says nearly the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Similar {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// How much of the text they share, from 0 to 1.
+    pub similarity: f64,
+}
+
+/// Finds what says nearly the same as something that is about to be saved, nearest first.
+pub(super) fn to(database: &Database, item: &Item) -> Result<Vec<Similar>, ContextError> {
+    let text = text_of(item);
+    let terms = words::telling_terms(&text);
+    let print = Print::of(&text);
+    let mut similar = database.read(|db| {
+        let postings = Postings::gather(db, item.kind, &terms)?;
+        let mut similar = Vec::new();
+        let postings = [postings];
+        let weights = Postings::weights(&postings, &terms);
+        for candidate in postings[0].best(&weights, MOST_COMPARED) {
+            let Some(other) = stored::by_row(db, candidate.row)? else {
+                continue;
+            };
+            let similarity = print.similarity(&Print::of(&text_of(&other)));
+            if similarity >= NEARLY_THE_SAME {
+                similar.push(Similar {
+                    id: other.id,
+                    title: other.title,
+                    similarity,
+                });
+            }
+        }
+        Ok(similar)
+    })?;
+    similar.sort_by(|one, other| other.similarity.total_cmp(&one.similarity));
+    similar.truncate(MOST_TOLD);
+    Ok(similar)
+}
+
+/// What of an item is compared. Titles of checkpoints are not: they are short, and often the same.
+fn text_of(item: &Item) -> String {
+    let text = match item.kind {
+        Kind::Checkpoint => item.body.clone(),
+        Kind::Remediation => {
+            let error = patterns::normal_words(&item.title).join(" ");
+            format!("{error}\n{}", item.body)
+        }
+        Kind::Skill => format!("{}\n{}\n{}", item.title, item.detail, item.body),
+    };
+    beginning(&text, LONGEST).to_owned()
+}
+
+/// A text as the words in it, and the pairs of neighbours.
+pub(super) struct Print {
+    words: HashSet<u64>,
+    pairs: HashSet<u64>,
+}
+
+impl Print {
+    pub(super) fn of(text: &str) -> Self {
+        let words: Vec<u64> = text
+            .split(|sign: char| !sign.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(|word| hash(&word.to_lowercase()))
+            .collect();
+        let pairs = words.windows(2).map(hash).collect();
+        let words = words.into_iter().collect();
+        Self { words, pairs }
+    }
+
+    /// How much they share, from 0 to 1: half by words, half by their order.
+    pub(super) fn similarity(&self, other: &Self) -> f64 {
+        let words = shared(&self.words, &other.words);
+        if self.pairs.is_empty() && other.pairs.is_empty() {
+            return words;
+        }
+        (words + shared(&self.pairs, &other.pairs)) / 2.0
+    }
+}
+
+/// What two sets share, of all that is in either.
+fn shared(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
+    let both = one.intersection(other).count();
+    let either = one.len() + other.len() - both;
+    if either == 0 {
+        return 0.0;
+    }
+    both as f64 / either as f64
+}
+
+fn hash(value: &(impl std::hash::Hash + ?Sized)) -> u64 {
+    use std::hash::{DefaultHasher, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,150 @@
+//! Items as the tables have them.
+
+use std::ops::RangeInclusive;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::{Item, Kind};
+use crate::owner::hex;
+
+/// The columns that [`read`] expects, in its order.
+pub(crate) const COLUMNS: &str = "row, id, kind, branch, title, body, detail, tags, meta, \
+                                  confidence, usage, redacted, created, updated";
+
+/// The row numbers of a kind.
+///
+/// Each kind has its own range, in the order of saving: FTS5 can then be asked for the newest of one kind without a look
+/// at any other table.
+pub(crate) fn rows(kind: Kind) -> RangeInclusive<i64> {
+    let begin = match kind {
+        Kind::Checkpoint => 0,
+        Kind::Remediation => 1 << 40,
+        Kind::Skill => 2 << 40,
+    };
+    begin + 1..=begin + (1 << 40) - 1
+}
+
+/// What is stored of an item beside what its reader sees.
+pub(crate) struct Hidden {
+    /// The parts of identifiers, and what an error is known by.
+    pub(crate) words: String,
+    /// What makes it the same as another.
+    pub(crate) hash: String,
+}
+
+/// Adds an item; its row is the next of its kind, whatever it says itself.
+pub(crate) fn insert(db: &Connection, item: &mut Item, hidden: &Hidden) -> rusqlite::Result<()> {
+    let range = rows(item.kind);
+    let next = "SELECT coalesce(max(row), ?1 - 1) + 1 FROM item WHERE row BETWEEN ?1 AND ?2";
+    item.row = db
+        .prepare_cached(next)?
+        .query_row([range.start(), range.end()], |row| row.get(0))?;
+    let insert = "INSERT INTO item (row, id, kind, branch, title, body, detail, tags, meta, \
+                  confidence, usage, redacted, created, updated, words, hash) \
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    db.prepare_cached(insert)?.execute(params![
+        item.row,
+        item.id,
+        item.kind.as_str(),
+        item.branch,
+        item.title,
+        item.body,
+        item.detail,
+        tags(item),
+        meta(item),
+        item.confidence,
+        item.usage,
+        item.redacted,
+        item.created,
+        item.updated,
+        hidden.words,
+        hidden.hash,
+    ])?;
+    Ok(())
+}
+
+/// Writes an item over the one of the same row. Its id, kind and time of creation stay.
+pub(crate) fn update(db: &Connection, item: &Item, hidden: &Hidden) -> rusqlite::Result<()> {
+    let update = "UPDATE item SET branch = ?2, title = ?3, body = ?4, detail = ?5, tags = ?6, \
+                  meta = ?7, confidence = ?8, redacted = ?9, updated = ?10, words = ?11, hash = ?12 \
+                  WHERE row = ?1";
+    db.prepare_cached(update)?.execute(params![
+        item.row,
+        item.branch,
+        item.title,
+        item.body,
+        item.detail,
+        tags(item),
+        meta(item),
+        item.confidence,
+        item.redacted,
+        item.updated,
+        hidden.words,
+        hidden.hash,
+    ])?;
+    Ok(())
+}
+
+/// Finds the item of a kind that has this hash.
+pub(crate) fn by_hash(db: &Connection, kind: Kind, hash: &str) -> rusqlite::Result<Option<Item>> {
+    db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM item WHERE kind = ?1 AND hash = ?2"
+    ))?
+    .query_row([kind.as_str(), hash], read)
+    .optional()
+}
+
+/// Finds the item of a row.
+pub(crate) fn by_row(db: &Connection, row: i64) -> rusqlite::Result<Option<Item>> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM item WHERE row = ?1"))?
+        .query_row([row], read)
+        .optional()
+}
+
+/// Whether an item was saved on a branch.
+pub(crate) fn is_on_branch(db: &Connection, row: i64, branch: &str) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM item WHERE row = ?1 AND branch = ?2")?
+        .exists(params![row, branch])
+}
+
+/// Makes an item of a row that has [`COLUMNS`].
+pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Item> {
+    let kind: String = row.get(2)?;
+    let tags: String = row.get(7)?;
+    let meta: String = row.get(8)?;
+    Ok(Item {
+        row: row.get(0)?,
+        id: row.get(1)?,
+        kind: kind.parse().map_err(|_| wrong(2, "kind"))?,
+        branch: row.get(3)?,
+        title: row.get(4)?,
+        body: row.get(5)?,
+        detail: row.get(6)?,
+        tags: serde_json::from_str(&tags).map_err(|_| wrong(7, "tags"))?,
+        meta: serde_json::from_str(&meta).map_err(|_| wrong(8, "meta"))?,
+        confidence: row.get(9)?,
+        usage: row.get(10)?,
+        redacted: row.get(11)?,
+        created: row.get(12)?,
+        updated: row.get(13)?,
+    })
+}
+
+/// A new id: a prefix and sixteen random hexadecimal digits.
+pub(crate) fn new_id(prefix: &str) -> String {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).expect("the system has random numbers");
+    format!("{prefix}_{}", hex(&random))
+}
+
+fn tags(item: &Item) -> String {
+    serde_json::to_string(&item.tags).expect("strings can be written as JSON")
+}
+
+fn meta(item: &Item) -> String {
+    serde_json::to_string(&item.meta).expect("JSON can be written as JSON")
+}
+
+fn wrong(column: usize, name: &str) -> rusqlite::Error {
+    rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Text)
+}

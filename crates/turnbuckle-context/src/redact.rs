@@ -1,0 +1,235 @@
+//! Takes secrets out of text, before it is stored and again before it is shown.
+//!
+//! A secret is replaced by `[REDACTED:rule-id]`. What the rules are is in `redact/rules.toml`. Nothing here knows where
+//! the text comes from: it may be a note or a whole file. Lines keep their numbers.
+
+mod entropy;
+mod plain;
+mod rule;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
+use serde::Deserialize;
+
+use self::rule::{Rule, Scope};
+
+const MARKER: &str = "[REDACTED:";
+/// A marker may lay open what another secret had covered; that is rare, and deeper than this it is not looked for.
+const MOST_PASSES: usize = 4;
+
+static STANDARD: LazyLock<Redactor> = LazyLock::new(|| {
+    Redactor::from_rules(include_str!("redact/rules.toml")).expect("a test reads these rules")
+});
+
+/// Takes secrets out of text.
+#[derive(Debug)]
+pub struct Redactor {
+    rules: Vec<Rule>,
+    /// Finds the keywords of all rules at once, and markers that are there already.
+    keywords: AhoCorasick,
+    /// Which rules a keyword belongs to. The marker is the last keyword, and belongs to none.
+    rules_of: Vec<Vec<usize>>,
+}
+
+/// A text without secrets.
+#[derive(Clone, Debug)]
+pub struct Redacted<'t> {
+    /// The text; it is borrowed if there was nothing to take out.
+    pub text: Cow<'t, str>,
+    /// What was taken out, in the order of the text.
+    pub findings: Vec<Finding>,
+}
+
+/// A secret that was taken out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct Finding {
+    /// Which kind: the id of the rule, `github-pat` for example.
+    pub rule: Arc<str>,
+}
+
+/// Where a secret is, and the rank of its rule.
+#[derive(Clone, Debug)]
+struct Span {
+    range: Range<usize>,
+    rule: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    parts: BTreeMap<String, String>,
+    rule: Vec<Rule>,
+}
+
+impl Redactor {
+    /// The rules that this crate brings.
+    pub fn standard() -> &'static Self {
+        &STANDARD
+    }
+
+    fn from_rules(rules: &str) -> Result<Self, Box<dyn std::error::Error>> {
+        let Rules { parts, mut rule } = toml::from_str(rules)?;
+        rule.iter_mut().for_each(|rule| rule.put_in(&parts));
+        let rules = rule;
+        let mut by_keyword = BTreeMap::<String, Vec<usize>>::new();
+        for (number, rule) in rules.iter().enumerate() {
+            for keyword in &rule.keywords {
+                let known = by_keyword.entry(keyword.to_ascii_lowercase()).or_default();
+                known.push(number);
+            }
+        }
+        let (mut keywords, mut rules_of): (Vec<_>, Vec<_>) = by_keyword.into_iter().unzip();
+        keywords.push(MARKER.to_owned());
+        rules_of.push(Vec::new());
+        let keywords = AhoCorasickBuilder::new()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .build(keywords)?;
+        Ok(Self {
+            rules,
+            keywords,
+            rules_of,
+        })
+    }
+
+    /// Takes every secret out of a text. A text that was redacted is not changed again.
+    pub fn redact<'t>(&self, text: &'t str) -> Redacted<'t> {
+        let mut redacted = Redacted {
+            text: Cow::Borrowed(text),
+            findings: Vec::new(),
+        };
+        for _ in 0..MOST_PASSES {
+            let spans = merge(self.find(&redacted.text));
+            if spans.is_empty() {
+                break;
+            }
+            redacted.text = Cow::Owned(self.replace(&redacted.text, &spans));
+            let finding = |span: &Span| Finding {
+                rule: Arc::clone(&self.rules[span.rule].id),
+            };
+            redacted.findings.extend(spans.iter().map(finding));
+        }
+        redacted
+    }
+
+    /// Looks for keywords, and where one is met, for the secrets of its rules.
+    fn find(&self, text: &str) -> Vec<Span> {
+        let mut spans = Vec::new();
+        // What a rule has looked at already: a line with many keywords is looked at once.
+        let mut seen = vec![0; self.rules.len()];
+        let mut markers = Markers::default();
+        let mut line = 0..0;
+        for hit in self.keywords.find_overlapping_iter(text) {
+            let rules = &self.rules_of[hit.pattern().as_usize()];
+            if rules.is_empty() {
+                markers.note(text, hit.start());
+                continue;
+            }
+            if !line.contains(&hit.start()) {
+                line = line_around(text, hit.range());
+            }
+            for &number in rules {
+                let rule = &self.rules[number];
+                if hit.start() < seen[number] {
+                    continue;
+                }
+                let part = match rule.scope {
+                    Scope::Line => line.clone(),
+                    Scope::Text => 0..text.len(),
+                };
+                seen[number] = part.end;
+                let found = rule.find(text, part).map(|found| (number, found));
+                spans.extend(found);
+            }
+        }
+        let allowed = spans.into_iter().filter(|(_, found)| {
+            !markers.holds(found.whole.start) && !markers.touches(&found.secret)
+        });
+        let span = |(rule, found): (usize, rule::Match)| Span {
+            range: found.secret,
+            rule,
+        };
+        allowed.map(span).collect()
+    }
+
+    fn replace(&self, text: &str, spans: &[Span]) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for Span { range, rule } in spans {
+            out.push_str(&text[done..range.start]);
+            out.push_str(MARKER);
+            out.push_str(&self.rules[*rule].id);
+            out.push(']');
+            let breaks = text[range.clone()].bytes().filter(|byte| *byte == b'\n');
+            out.extend(breaks.map(|_| '\n'));
+            done = range.end;
+        }
+        out.push_str(&text[done..]);
+        out
+    }
+}
+
+impl Redacted<'_> {
+    /// Counts what was taken out, by kind.
+    pub fn count_into(&self, counts: &mut BTreeMap<Arc<str>, usize>) {
+        for finding in &self.findings {
+            *counts.entry(Arc::clone(&finding.rule)).or_default() += 1;
+        }
+    }
+}
+
+/// The markers that a text brought along, in its order.
+#[derive(Default)]
+struct Markers(Vec<Range<usize>>);
+
+impl Markers {
+    fn note(&mut self, text: &str, start: usize) {
+        let name = &text[start + MARKER.len()..];
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let length = name.bytes().take_while(|byte| is_name(*byte)).count();
+        if text[start..].starts_with(MARKER) && name[length..].starts_with(']') {
+            self.0.push(start..start + MARKER.len() + length + 1);
+        }
+    }
+
+    fn holds(&self, place: usize) -> bool {
+        self.touches(&(place..place + 1))
+    }
+
+    fn touches(&self, range: &Range<usize>) -> bool {
+        let after = self.0.partition_point(|marker| marker.end <= range.start);
+        self.0
+            .get(after)
+            .is_some_and(|marker| marker.start < range.end)
+    }
+}
+
+/// Joins findings that overlap; the rule of the best rank gives its name.
+fn merge(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable_by_key(|span| (span.range.start, span.rule));
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.range.start < last.range.end => {
+                last.range.end = last.range.end.max(span.range.end);
+                last.rule = last.rule.min(span.rule);
+            }
+            _ => merged.push(span),
+        }
+    }
+    merged
+}
+
+fn line_around(text: &str, range: Range<usize>) -> Range<usize> {
+    let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[range.end..].find('\n');
+    start..end.map_or(text.len(), |at| range.end + at)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! What stands where a secret would and is none: placeholders, words, names, expressions.
+
+/// Parts that only occur in what shall be replaced by the reader.
+const TELLING: &[&str] = &[
+    "example",
+    "changeme",
+    "change-me",
+    "change_me",
+    "placeholder",
+    "your-",
+    "your_",
+    "yourpass",
+    "yourtoken",
+    "yoursecret",
+    "yourkey",
+    "dummy",
+    "redacted",
+    "replace",
+    "insert",
+    "xxxxx",
+    "*****",
+    ".....",
+    "•••",
+    "…",
+    "0123456789",
+    "abcdefghij",
+    "sample",
+    "not-a-",
+    "not_a_",
+];
+
+/// What says "a password belongs here".
+const WORDS: &[&str] = &[
+    "pass",
+    "passwd",
+    "password",
+    "pw",
+    "pwd",
+    "secret",
+    "token",
+    "user",
+    "username",
+    "none",
+    "null",
+    "nil",
+    "undefined",
+    "true",
+    "false",
+    "string",
+    "xxx",
+    "xxxx",
+    "***",
+    "****",
+    "...",
+    "test",
+];
+
+/// Says whether the reader is meant to put something else here.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    // A key in a block is none, whatever stands in it by chance.
+    if value.len() > 300 {
+        return false;
+    }
+    let lower = value.to_ascii_lowercase();
+    WORDS.contains(&&*lower)
+        || TELLING.iter().any(|part| lower.contains(part))
+        || is_reference(value)
+        || value.bytes().all(|byte| byte == value.as_bytes()[0])
+}
+
+/// Says whether a value is taken from elsewhere: `${NAME}`, `$NAME`, `{{ name }}`, `<name>`, `%s`, `#{name}`.
+fn is_reference(value: &str) -> bool {
+    let within = |open: &str, close: &str| value.starts_with(open) && value.ends_with(close);
+    let holds = ["${", "$(", "{{", "#{", "%{", "<%", "$[", "@{", "secrets."];
+    let is_variable = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    holds.iter().any(|open| value.contains(open))
+        || within("<", ">")
+        || within("{", "}")
+        || within("[", "]")
+        || within("%", "%")
+        || value.strip_prefix(['$', ':', '@']).is_some_and(is_variable)
+        || matches!(value, "%s" | "%v" | "%q" | "%@" | "%d" | "?" | "{}")
+}
+
+/// Says whether a value is a word, a name or a path without digits and signs.
+pub(super) fn is_word(value: &str) -> bool {
+    let joins = |char: char| char.is_alphabetic() || "_-./:".contains(char);
+    value.chars().all(joins) && can_be_spoken(value)
+}
+
+/// Says whether a value consists of words with digits at their ends: `access_token_v2`, `os.environ`, `self.token`.
+pub(super) fn is_name(value: &str) -> bool {
+    let is_part = |part: &str| {
+        let digits = part.trim_start_matches(|char: char| char.is_ascii_alphabetic());
+        digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    value
+        .split(|char: char| char.is_ascii_punctuation())
+        .all(is_part)
+        && can_be_spoken(value)
+}
+
+/// Says whether the words of a name have vowels, but for one of them: letters drawn by chance do not.
+fn can_be_spoken(value: &str) -> bool {
+    let is_vowel = |char: char| "aeiouyAEIOUY".contains(char) || !char.is_ascii();
+    let (mut mute, mut vowels, mut before) = (0, 1, ' ');
+    for char in value.chars().chain([' ']) {
+        let begins = !char.is_alphabetic() || (char.is_uppercase() && !before.is_uppercase());
+        if begins && before.is_lowercase() && vowels == 0 {
+            mute += 1;
+        }
+        vowels = if begins { 0 } else { vowels };
+        vowels += usize::from(is_vowel(char));
+        before = char;
+    }
+    mute < 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_known() {
+        for value in [
+            "changeme",
+            "${TOKEN}",
+            "$TOKEN",
+            "<token>",
+            "{{ token }}",
+            "xxxxxxxx",
+            "AKIAIOSFODNN7EXAMPLE",
+            "%s",
+            "********",
+        ] {
+            assert!(is_placeholder(value), "{value}");
+        }
+        for value in ["hunter2", "$ecr3t!", "a8f3k2l9"] {
+            assert!(!is_placeholder(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn names_are_known() {
+        for value in [
+            "parser.next_token",
+            "access_token_v2",
+            "sha256",
+            "os.environ",
+            "/etc/secret/key1",
+        ] {
+            assert!(is_name(value), "{value}");
+        }
+        for value in ["a8f3k2l9x0q7", "9f86d081884c7d65", "NlnOxeHzFRHr"] {
+            assert!(!is_name(value), "{value}");
+        }
+    }
+}

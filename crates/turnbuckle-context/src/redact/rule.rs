@@ -1,0 +1,113 @@
+//! One kind of secret, as `rules.toml` describes it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Deserializer};
+
+use super::entropy::entropy;
+use super::plain;
+
+/// One kind of secret.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rule {
+    #[serde(deserialize_with = "shared")]
+    pub(super) id: Arc<str>,
+    #[expect(dead_code, reason = "for those who read the rules")]
+    description: String,
+    pub(super) keywords: Vec<String>,
+    #[serde(default)]
+    pub(super) scope: Scope,
+    pattern: String,
+    group: Option<usize>,
+    #[serde(default)]
+    entropy: f32,
+    guess: Option<Guess>,
+    /// Compiled when a keyword is met for the first time: most rules never are.
+    #[serde(skip)]
+    regex: OnceLock<Regex>,
+}
+
+/// Where a pattern is tried once a keyword was met.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Scope {
+    #[default]
+    Line,
+    Text,
+}
+
+/// What is let be because the pattern proves nothing.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Guess {
+    Word,
+    Name,
+}
+
+/// A match: all of it, and the secret in it.
+pub(super) struct Match {
+    pub(super) whole: Range<usize>,
+    pub(super) secret: Range<usize>,
+}
+
+impl Rule {
+    /// Puts parts of patterns in where their names stand. Parts may name parts.
+    pub(super) fn put_in(&mut self, parts: &BTreeMap<String, String>) {
+        while let Some((before, (name, after))) = self
+            .pattern
+            .split_once("(?&")
+            .and_then(|(before, rest)| Some((before, rest.split_once(')')?)))
+        {
+            let part = parts.get(name).map_or("", String::as_str);
+            self.pattern = format!("{before}{part}{after}");
+        }
+    }
+
+    /// Finds every secret of this kind in a part of a text.
+    pub(super) fn find<'a>(
+        &'a self,
+        text: &'a str,
+        part: Range<usize>,
+    ) -> impl Iterator<Item = Match> + 'a {
+        let offset = part.start;
+        let moved = move |span: regex::Match<'_>| span.start() + offset..span.end() + offset;
+        self.regex()
+            .captures_iter(&text[part])
+            .filter_map(move |captures| {
+                let whole = moved(captures.get_match());
+                let group = match self.group {
+                    Some(group) => captures.get(group),
+                    None => captures.iter().skip(1).flatten().next(),
+                };
+                let secret = group.map_or_else(|| whole.clone(), moved);
+                self.is_secret(&text[secret.clone()])
+                    .then_some(Match { whole, secret })
+            })
+    }
+
+    fn is_secret(&self, value: &str) -> bool {
+        let plain = match self.guess {
+            None => false,
+            Some(Guess::Word) => plain::is_word(value),
+            Some(Guess::Name) => plain::is_word(value) || plain::is_name(value),
+        };
+        !plain && !plain::is_placeholder(value) && entropy(value) >= self.entropy
+    }
+
+    pub(super) fn regex(&self) -> &Regex {
+        self.regex.get_or_init(|| {
+            // Unicode classes cost much, and nearly every secret is ASCII.
+            let mut builder = RegexBuilder::new(&self.pattern);
+            builder.unicode(false).multi_line(true);
+            builder.build().expect("a test compiles every rule")
+        })
+    }
+}
+
+fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    String::deserialize(deserializer).map(Arc::from)
+}

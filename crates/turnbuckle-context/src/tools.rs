@@ -1,0 +1,3 @@
+//! The tools, a file for each family.
+
+pub mod debug;

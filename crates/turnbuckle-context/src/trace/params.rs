@@ -1,0 +1,89 @@
+//! Arguments as a note has them: short, and without secrets.
+
+use serde_json::Value;
+
+/// Bytes of arguments that are looked at. Of more, only the size is noted.
+const MOST_READ: usize = 64 * 1024;
+/// Letters that are kept of one value, and of all arguments.
+const VALUE: usize = 120;
+const ALL: usize = 400;
+/// How much more than what is kept is looked at for secrets: one that is cut off at the end would not be found.
+const MARGIN: usize = 8 * 1024;
+
+/// Returns arguments, given as JSON text, for a note.
+pub(super) fn text(arguments: Option<&str>) -> String {
+    let Some(json) = arguments else {
+        return String::new();
+    };
+    if json.len() > MOST_READ {
+        return format!("({} bytes)", json.len());
+    }
+    match serde_json::from_str(json) {
+        Ok(mut value) => {
+            shorten(&mut value);
+            // Once more as a whole: the name of an argument may be what tells that its value is a secret.
+            brief(&value.to_string(), ALL)
+        }
+        Err(_) => format!("({} bytes, no JSON)", json.len()),
+    }
+}
+
+/// Returns the beginning of a text without secrets and control characters.
+pub(super) fn brief(text: &str, letters: usize) -> String {
+    let looked_at = text.char_indices().nth(letters + MARGIN);
+    let looked_at = looked_at.map_or(text, |(end, _)| &text[..end]);
+    let redacted = redact(looked_at);
+    let mut rest = redacted.chars();
+    let mut kept = String::new();
+    kept.extend(rest.by_ref().take(letters).map(visible));
+    if rest.next().is_some() || looked_at.len() < text.len() {
+        kept.push('…');
+    }
+    kept
+}
+
+fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = brief(text, VALUE),
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        Value::Object(members) => members.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+fn visible(letter: char) -> char {
+    match letter.is_control() {
+        true => ' ',
+        false => letter,
+    }
+}
+
+fn redact(text: &str) -> std::borrow::Cow<'_, str> {
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut_one_by_one() {
+        let json = serde_json::json!({ "content": "x".repeat(1000), "limit": 3 }).to_string();
+        let text = text(Some(&json));
+        assert!(text.ends_with("…\",\"limit\":3}"), "{text}");
+        assert!(text.len() < 200, "{text}");
+    }
+
+    #[test]
+    fn of_huge_arguments_only_the_size_is_noted() {
+        let json = format!("[{:?}]", "x".repeat(MOST_READ));
+        assert_eq!(text(Some(&json)), format!("({} bytes)", json.len()));
+        assert_eq!(text(None), "");
+    }
+
+    #[test]
+    fn control_characters_are_not_kept() {
+        assert_eq!(brief("a\u{1b}[31mb\nc", 50), "a [31mb c");
+        assert_eq!(brief("äöü", 2), "äö…");
+    }
+}

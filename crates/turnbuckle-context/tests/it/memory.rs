@@ -1,0 +1,646 @@
+//! Saving, finding and listing what is remembered.
+
+use serde_json::{Map, Value, json};
+use turnbuckle_context::memory::{
+    Draft, HalfLife, Hit, Kind, MemoryQuery, Saved, find, find_skill, list, remove, save, search,
+    used,
+};
+use turnbuckle_context::{ContextError, Database, Library, Owner, Redactor, operations};
+
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+fn database() -> (tempfile::TempDir, Database) {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(folder.path().join("a.db")).unwrap();
+    (folder, database)
+}
+
+fn keep(database: &Database, draft: Draft) -> Saved {
+    save(database, Redactor::standard(), draft).unwrap()
+}
+
+fn refusal(database: &Database, draft: Draft) -> String {
+    let error = save(database, Redactor::standard(), draft).unwrap_err();
+    assert!(matches!(error, ContextError::Refused(_)), "{error:?}");
+    error.to_string()
+}
+
+fn ask(database: &Database, kind: Kind, text: &str) -> Vec<Hit> {
+    search(&[database], &MemoryQuery::new(kind, text)).unwrap()
+}
+
+fn bodies(hits: &[Hit]) -> Vec<&str> {
+    hits.iter().map(|hit| &*hit.item.body).collect()
+}
+
+#[test]
+fn what_was_saved_is_found_after_opening_again() {
+    let (folder, database) = database();
+    let draft = Draft::checkpoint("The parser now accepts nested comments.")
+        .title("Parser: nested comments")
+        .branch("feature/comments")
+        .tags(["parser"])
+        .meta(Map::from_iter([("step".to_owned(), json!("3"))]));
+    let saved = keep(&database, draft);
+    drop(database);
+
+    let again = Database::open(folder.path().join("a.db")).unwrap();
+
+    let hits = ask(&again, Kind::Checkpoint, "what about nested comments?");
+    assert_eq!(hits[0].item, saved.item);
+    assert_eq!(hits[0].item.branch, "feature/comments");
+    assert_eq!(hits[0].item.tags, ["parser"]);
+    assert_eq!(hits[0].item.meta["step"], "3");
+    assert_eq!(find(&again, &saved.item.id).unwrap(), Some(saved.item));
+}
+
+#[test]
+fn a_save_is_an_operation_that_can_be_asked_about() {
+    let (_folder, database) = database();
+    let saved = keep(&database, Draft::checkpoint("half way"));
+    let operation = operations::find(&database, &saved.operation)
+        .unwrap()
+        .unwrap();
+    assert_eq!(operation.kind, "checkpoint_save");
+    assert_eq!(
+        operation.result.unwrap(),
+        json!({ "checkpoint_id": saved.item.id })
+    );
+}
+
+#[test]
+fn the_same_thing_is_kept_once() {
+    let (_folder, database) = database();
+    let first = keep(
+        &database,
+        Draft::checkpoint("Moved the cache to disk.\r\nTests pass.  "),
+    );
+    let again = Draft::checkpoint("Moved the cache to disk.\nTests pass.\n")
+        .title("Cache on disk")
+        .tags(["cache"]);
+    let second = keep(&database, again);
+    assert!(first.is_new && !second.is_new);
+    assert_eq!(first.item.id, second.item.id);
+    assert_eq!(second.item.title, "Cache on disk");
+    assert_eq!(second.item.tags, ["cache"]);
+    assert_eq!(second.item.created, first.item.created);
+    assert!(second.similar_to.is_empty());
+    assert_eq!(
+        list(&database, Kind::Checkpoint, 10, None)
+            .unwrap()
+            .items
+            .len(),
+        1
+    );
+    assert_eq!(ask(&database, Kind::Checkpoint, "cache").len(), 1);
+}
+
+#[test]
+fn the_same_thing_on_another_branch_is_another() {
+    let (_folder, database) = database();
+    let first = keep(
+        &database,
+        Draft::checkpoint("Moved the cache to disk.").branch("main"),
+    );
+    let second = keep(
+        &database,
+        Draft::checkpoint("Moved the cache to disk.").branch("next"),
+    );
+    assert!(second.is_new);
+    assert_eq!(second.similar_to[0].id, first.item.id);
+    assert_eq!(second.similar_to[0].similarity, 1.0);
+}
+
+#[test]
+fn what_is_nearly_the_same_is_told_and_kept() {
+    let (_folder, database) = database();
+    keep(
+        &database,
+        Draft::checkpoint("Renamed the login page and fixed its tests."),
+    );
+    let first = keep(
+        &database,
+        Draft::checkpoint(
+            "The upload endpoint checks the size of files now; limit is 10 MB; tests for it are in upload_test.py",
+        ),
+    );
+    let second = keep(
+        &database,
+        Draft::checkpoint(
+            "The upload endpoint checks the size of files now; limit is 20 MB; the tests for it are in upload_test.py",
+        ),
+    );
+    assert!(second.is_new);
+    assert_eq!(second.similar_to.len(), 1);
+    assert_eq!(second.similar_to[0].id, first.item.id);
+    assert!(second.similar_to[0].similarity > 0.6);
+}
+
+#[test]
+fn a_skill_of_the_same_name_is_replaced() {
+    let (_folder, database) = database();
+    let first = keep(
+        &database,
+        Draft::skill("Release a version", "How to release", "Tag it.").tags(["old"]),
+    );
+    used(&database, &[&first.item.id, "skill_0000000000000000"]).unwrap();
+    let second = keep(
+        &database,
+        Draft::skill("release-a_Version", "How to release", "Sign it.").tags(["new"]),
+    );
+    assert!(!second.is_new);
+    assert_eq!(second.item.id, first.item.id);
+    assert_eq!(second.item.created, first.item.created);
+    assert_eq!(
+        (second.item.usage, &second.item.tags[..]),
+        (1, &["new".to_owned()][..])
+    );
+    let found = find_skill(&database, "RELEASE A VERSION").unwrap().unwrap();
+    assert_eq!(
+        (&*found.body, &*found.title),
+        ("Sign it.", "release-a_Version")
+    );
+    assert!(ask(&database, Kind::Skill, "tag").is_empty());
+    assert!(find_skill(&database, "release").unwrap().is_none());
+}
+
+#[test]
+fn a_question_in_a_sentence_finds_what_has_only_some_of_its_words() {
+    let (_folder, database) = database();
+    keep(
+        &database,
+        Draft::checkpoint("Switched the session store from Redis to SQLite because of latency."),
+    );
+    keep(&database, Draft::checkpoint("Wrote the changelog for 1.4."));
+    let hits = ask(
+        &database,
+        Kind::Checkpoint,
+        "Why did we decide last month to move away from redis for keeping user sessions?",
+    );
+    assert_eq!(hits.len(), 1);
+    assert!(hits[0].item.body.contains("Redis"));
+    assert!(
+        hits[0].score > 0.1 && hits[0].score <= 1.0,
+        "{}",
+        hits[0].score
+    );
+}
+
+#[test]
+fn a_better_answer_has_a_higher_score() {
+    let (_folder, database) = database();
+    for text in [
+        "database pool: waits for a free connection now",
+        "connection of the websocket is closed after the timeout of a minute",
+        "database connection timeout raised to 30 seconds",
+        "the colour of buttons",
+    ] {
+        keep(&database, Draft::checkpoint(text));
+    }
+    let hits = ask(&database, Kind::Checkpoint, "database connection timeout");
+    assert_eq!(hits.len(), 3);
+    assert!(hits[0].item.body.contains("raised"));
+    assert!(hits[0].score > 0.6, "{}", hits[0].score);
+    assert!(
+        hits[1].score < hits[0].score * 0.8,
+        "{} {}",
+        hits[0].score,
+        hits[1].score
+    );
+    let mut strict = MemoryQuery::new(Kind::Checkpoint, "database connection timeout");
+    strict.least_score = 0.6;
+    assert_eq!(search(&[&database], &strict).unwrap().len(), 1);
+}
+
+#[test]
+fn a_name_is_found_whole_and_in_parts() {
+    let (_folder, database) = database();
+    keep(
+        &database,
+        Draft::checkpoint("parseHttpHeader is slow; see also the parser"),
+    );
+    keep(&database, Draft::checkpoint("parse_query is fast"));
+    for question in [
+        "parseHttpHeader",
+        "parse_http_header",
+        "http header",
+        "where do we parse a header",
+    ] {
+        let hits = ask(&database, Kind::Checkpoint, question);
+        assert!(hits[0].item.body.contains("slow"), "{question}");
+    }
+}
+
+#[test]
+fn the_newer_of_two_equal_answers_comes_first_and_old_ones_stay() {
+    let (_folder, database) = database();
+    let old = keep(
+        &database,
+        Draft::checkpoint("alpha beta gamma").branch("one"),
+    );
+    std::thread::sleep(std::time::Duration::from_millis(3));
+    let new = keep(
+        &database,
+        Draft::checkpoint("alpha beta gamma").branch("two"),
+    );
+    let hits = ask(&database, Kind::Checkpoint, "alpha beta");
+    assert_eq!(hits[0].item.id, new.item.id);
+    assert_eq!(hits[1].item.id, old.item.id);
+
+    let mut later = MemoryQuery::new(Kind::Checkpoint, "alpha beta");
+    later.now += 30 * DAY;
+    let after_a_month = search(&[&database], &later).unwrap()[0].score;
+    assert!((after_a_month / hits[0].score - 0.75).abs() < 0.01);
+    later.now += 100 * 365 * DAY;
+    let after_a_century = search(&[&database], &later).unwrap()[0].score;
+    assert!((after_a_century / hits[0].score - 0.5).abs() < 0.01);
+    later.half_life = HalfLife {
+        checkpoint: std::time::Duration::ZERO,
+        ..HalfLife::default()
+    };
+    assert!((search(&[&database], &later).unwrap()[0].score - hits[0].score).abs() < 1e-3);
+}
+
+#[test]
+fn what_one_is_less_sure_of_comes_later() {
+    let (_folder, database) = database();
+    keep(
+        &database,
+        Draft::checkpoint("the queue is drained at exit").confidence(0.3),
+    );
+    keep(
+        &database,
+        Draft::checkpoint("at exit the queue is drained, really"),
+    );
+    let hits = ask(&database, Kind::Checkpoint, "queue drained exit");
+    assert!(hits[0].item.confidence > 0.9);
+    assert!(refusal(&database, Draft::checkpoint("x").confidence(1.5)).contains("from 0 to 1"));
+    assert!(
+        refusal(&database, Draft::checkpoint("x").confidence(f64::NAN)).contains("from 0 to 1")
+    );
+}
+
+#[test]
+fn only_one_branch_can_be_asked_for() {
+    let (_folder, database) = database();
+    keep(
+        &database,
+        Draft::checkpoint("the index is built in batches").branch("main"),
+    );
+    keep(
+        &database,
+        Draft::checkpoint("the index is built at once").branch("next"),
+    );
+    let mut query = MemoryQuery::new(Kind::Checkpoint, "how is the index built");
+    query.branch = Some("next".to_owned());
+    assert_eq!(
+        bodies(&search(&[&database], &query).unwrap()),
+        ["the index is built at once"]
+    );
+}
+
+#[test]
+fn the_same_error_with_other_numbers_is_found_first() {
+    let (_folder, database) = database();
+    for (error, solution) in [
+        (
+            "error[E0382]: borrow of moved value: `config`\n  --> src/main.rs:31:9",
+            "clone it",
+        ),
+        (
+            "error[E0308]: mismatched types\n  --> src/main.rs:31:9",
+            "convert it",
+        ),
+        (
+            "thread 'main' panicked at src/pool.rs:88:14: index out of bounds: the len is 4 but the index is 4",
+            "off by one in `grow`",
+        ),
+        (
+            "thread 'main' panicked at src/pool.rs:12:1: called `Option::unwrap()` on a `None` value",
+            "the pool was empty",
+        ),
+        ("connect ECONNREFUSED 127.0.0.1:5432", "start the database"),
+        (
+            "request failed with status code 404 for /v1/users/17",
+            "the route has no version",
+        ),
+    ] {
+        keep(&database, Draft::remediation(error, solution));
+    }
+    for (error, solution) in [
+        (
+            "thread 'main' panicked at /home/x/work/src/pool.rs:140:3: index out of bounds: the len is 9 but the index is 12",
+            "off by one in `grow`",
+        ),
+        (
+            "error[E0308]: mismatched types\n  --> crates/a/src/lib.rs:7:5",
+            "convert it",
+        ),
+        (
+            "Error: connect ECONNREFUSED 10.0.0.9:5432",
+            "start the database",
+        ),
+        (
+            "npm ERR! request failed with status code 404 for /v1/users/99",
+            "the route has no version",
+        ),
+        (
+            "called `Option::unwrap()` on a `None` value",
+            "the pool was empty",
+        ),
+    ] {
+        let hits = ask(&database, Kind::Remediation, error);
+        assert_eq!(hits[0].item.body, solution, "{error}: {hits:#?}");
+        assert!(hits[0].score > 0.5, "{error}: {}", hits[0].score);
+        assert!(
+            hits.get(1)
+                .is_none_or(|second| second.score < hits[0].score)
+        );
+    }
+    let long_log = format!(
+        "{}\nerror[E0382]: borrow of moved value: `config`\n   --> src/x.rs:1:1\n{}",
+        "   Compiling a\n".repeat(300),
+        "note: x\n".repeat(300)
+    );
+    assert_eq!(
+        ask(&database, Kind::Remediation, &long_log)[0].item.body,
+        "clone it"
+    );
+}
+
+#[test]
+fn several_databases_are_searched_as_one() {
+    let ((_one, project), (_two, shared)) = (database(), database());
+    keep(
+        &project,
+        Draft::remediation("linker `cc` not found", "install gcc"),
+    );
+    keep(
+        &shared,
+        Draft::remediation(
+            "linker `cc` not found on the path",
+            "install build-essential",
+        ),
+    );
+    keep(
+        &shared,
+        Draft::remediation("disk full while linking", "clean the target folder"),
+    );
+    let query = MemoryQuery::new(Kind::Remediation, "error: linker `cc` not found");
+    let hits = search(&[&project, &shared], &query).unwrap();
+    assert_eq!(hits[0].source, 0);
+    assert_eq!(hits[1].source, 1);
+    assert!(hits.windows(2).all(|pair| pair[0].score >= pair[1].score));
+    assert_eq!(search(&[], &query).unwrap(), []);
+}
+
+#[test]
+fn kinds_projects_and_owners_do_not_meet() {
+    let (data, one, two) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let library = Library::new(data.path());
+    let open = |owner: &Owner, folder: &tempfile::TempDir| {
+        let project = library
+            .project(owner, folder.path().to_str().unwrap())
+            .unwrap();
+        library.open(owner, &project).unwrap()
+    };
+    let (ada, bob) = (Owner::user("ada"), Owner::user("bob"));
+    let saved = keep(&open(&ada, &one), Draft::checkpoint("the secret plan"));
+    for other in [
+        open(&ada, &two),
+        open(&bob, &one),
+        library.shared(&ada).unwrap(),
+    ] {
+        assert!(ask(&other, Kind::Checkpoint, "secret plan").is_empty());
+        assert!(find(&other, &saved.item.id).unwrap().is_none());
+        assert!(!remove(&other, &saved.item.id).unwrap());
+    }
+    assert!(ask(&open(&ada, &one), Kind::Remediation, "secret plan").is_empty());
+    assert!(ask(&open(&ada, &one), Kind::Skill, "secret plan").is_empty());
+    assert_eq!(
+        ask(&open(&ada, &one), Kind::Checkpoint, "secret plan").len(),
+        1
+    );
+}
+
+#[test]
+fn what_was_removed_is_found_no_more() {
+    let (_folder, database) = database();
+    let saved = keep(&database, Draft::checkpoint("throw this away"));
+    assert!(remove(&database, &saved.item.id).unwrap());
+    assert!(!remove(&database, &saved.item.id).unwrap());
+    assert!(ask(&database, Kind::Checkpoint, "throw away").is_empty());
+    assert!(keep(&database, Draft::checkpoint("throw this away")).is_new);
+}
+
+#[test]
+fn several_that_save_the_same_at_once_get_one_thing() {
+    let (folder, database) = database();
+    drop(database);
+    let path = folder.path().join("a.db");
+    let ids: Vec<(String, bool)> = std::thread::scope(|scope| {
+        let work = |at: usize| {
+            let database = Database::open(&path).unwrap();
+            let mut saved = Vec::new();
+            for number in 0..5 {
+                keep(
+                    &database,
+                    Draft::checkpoint(format!("of thread {at}, number {number}")),
+                );
+                saved.push(keep(
+                    &database,
+                    Draft::checkpoint(format!("of all, number {number}")),
+                ));
+            }
+            saved
+                .into_iter()
+                .map(|saved| (saved.item.id, saved.is_new))
+                .collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..4).map(|at| scope.spawn(move || work(at))).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let new = ids.iter().filter(|(_, is_new)| *is_new).count();
+    let mut distinct: Vec<&String> = ids.iter().map(|(id, _)| id).collect();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!((ids.len(), new, distinct.len()), (20, 5, 5));
+    let database = Database::open(&path).unwrap();
+    assert_eq!(
+        list(&database, Kind::Checkpoint, 100, None)
+            .unwrap()
+            .items
+            .len(),
+        25
+    );
+}
+
+#[test]
+fn pages_neither_repeat_nor_miss_what_was_there() {
+    let (_folder, database) = database();
+    let first: Vec<String> = (0..10)
+        .map(|number| {
+            keep(&database, Draft::checkpoint(format!("number {number}")))
+                .item
+                .id
+        })
+        .collect();
+    let mut seen = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = list(&database, Kind::Checkpoint, 3, after.as_deref()).unwrap();
+        seen.extend(page.items.iter().map(|item| item.id.clone()));
+        keep(
+            &database,
+            Draft::checkpoint(format!("meanwhile {}", seen.len())),
+        );
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    let expected: Vec<String> = first.into_iter().rev().collect();
+    assert_eq!(seen, expected);
+    let error = list(&database, Kind::Checkpoint, 3, Some("1; DROP TABLE item")).unwrap_err();
+    assert!(matches!(error, ContextError::Refused(_)));
+}
+
+#[test]
+fn what_is_too_long_or_empty_is_refused_by_name() {
+    let (_folder, database) = database();
+    let text = |length: usize| "ä".repeat(length);
+    let meta = |key: &str, value: Value| Map::from_iter([(key.to_owned(), value)]);
+    for (draft, says) in [
+        (Draft::checkpoint(" \n"), "`content` is empty"),
+        (
+            Draft::checkpoint("x".repeat(102_401)),
+            "`content` has 102401 bytes, and 102400 are allowed",
+        ),
+        (
+            Draft::checkpoint("x").title(text(501)),
+            "`summary` has 501 characters, and 500 are",
+        ),
+        (Draft::remediation("", "x"), "`error_msg` is empty"),
+        (Draft::remediation("x", ""), "`solution` is empty"),
+        (
+            Draft::remediation(text(1_001), "x"),
+            "put the rest into `context`",
+        ),
+        (
+            Draft::remediation("x", text(5_001)),
+            "`solution` has 5001 characters",
+        ),
+        (
+            Draft::remediation("x", "y").detail("x".repeat(10_241)),
+            "`context` has 10241 bytes",
+        ),
+        (Draft::skill(text(201), "d", "c"), "`name` has 201"),
+        (
+            Draft::skill("n", text(2_001), "c"),
+            "`description` has 2001",
+        ),
+        (Draft::skill("n", "d", text(50_001)), "`content` has 50001"),
+        (Draft::skill("n", " ", "c"), "`description` is empty"),
+        (Draft::skill("…", "d", "c"), "letter or digit"),
+        (
+            Draft::checkpoint("x").tags(vec!["a"; 33]),
+            "`tags` has 33 entries",
+        ),
+        (
+            Draft::checkpoint("x").tags([text(101)]),
+            "`tags` has 101 characters",
+        ),
+        (
+            Draft::checkpoint("x").meta((0..33).map(|n| (n.to_string(), json!(1))).collect()),
+            "`metadata` has 33",
+        ),
+        (
+            Draft::checkpoint("x").meta(meta(&text(101), json!(1))),
+            "`metadata` has 101",
+        ),
+        (
+            Draft::checkpoint("x").meta(meta("k", json!(text(2_001)))),
+            "`metadata.k` has 2001",
+        ),
+        (
+            Draft::checkpoint("x").meta(meta("k", json!([[text(2_000)]]))),
+            "`metadata.k` has",
+        ),
+        (Draft::checkpoint("x").branch(""), "`branch` is empty"),
+    ] {
+        let refusal = refusal(&database, draft);
+        assert!(refusal.contains(says), "{refusal}");
+    }
+    keep(
+        &database,
+        Draft::checkpoint("x".repeat(102_400)).title(text(500)),
+    );
+    keep(
+        &database,
+        Draft::remediation(text(1_000), text(5_000)).detail("x".repeat(10_240)),
+    );
+    keep(
+        &database,
+        Draft::skill("n".repeat(200), text(2_000), text(50_000)),
+    );
+}
+
+#[test]
+fn any_text_can_be_saved_and_asked_for() {
+    let (_folder, database) = database();
+    let long = "word another \u{1F600} ".repeat(5_000);
+    for text in [
+        "nul \0 inside",
+        "\u{202e}sdrawkcab\u{202c} right to left: שלום",
+        "\"quotes\" AND OR NOT NEAR(a b, 3) col:x ^y z* {a b} - (",
+        "'; DROP TABLE item; --",
+        "\u{feff}\u{200b}",
+        "漢字とかな",
+        "e\u{301}\u{301}\u{301}",
+        "\u{fffd}\u{10ffff}",
+        "[]{}()<>|\\/?*+.^$",
+        &long,
+    ] {
+        let saved = keep(
+            &database,
+            Draft::checkpoint(text)
+                .title(text.chars().take(500).collect::<String>())
+                .tags([text.chars().take(90).collect::<String>()]),
+        );
+        assert_eq!(find(&database, &saved.item.id).unwrap().unwrap().body, text);
+        keep(
+            &database,
+            Draft::remediation(text.chars().take(900).collect::<String>(), "x"),
+        );
+        for kind in Kind::ALL {
+            ask(&database, kind, text);
+        }
+    }
+    assert!(
+        ask(&database, Kind::Checkpoint, "שלום")[0]
+            .item
+            .body
+            .contains("right to left")
+    );
+    assert!(
+        ask(&database, Kind::Checkpoint, "nul inside")[0]
+            .item
+            .body
+            .contains('\0')
+    );
+    assert!(
+        ask(&database, Kind::Checkpoint, "漢字")[0]
+            .item
+            .body
+            .contains("かな")
+    );
+    assert!(ask(&database, Kind::Checkpoint, "").is_empty());
+    assert!(ask(&database, Kind::Checkpoint, "?!").is_empty());
+}

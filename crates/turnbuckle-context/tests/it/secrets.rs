@@ -1,0 +1,82 @@
+//! Secrets: found wherever they are written down, and what is none is let be.
+
+mod harmless;
+mod planted;
+
+use turnbuckle_context::Redactor;
+
+use self::planted::Planted;
+
+#[test]
+fn secrets_of_every_kind_are_found_wherever_they_stand() {
+    let mut missed = Vec::new();
+    for planted in planted::all() {
+        for (place, text) in places(&planted) {
+            let redacted = Redactor::standard().redact(&text);
+            let left = planted
+                .secrets
+                .iter()
+                .any(|secret| redacted.text.contains(&**secret));
+            let named = redacted
+                .findings
+                .iter()
+                .any(|finding| &*finding.rule == planted.rule);
+            if left || !named {
+                missed.push(format!("{} in {place}: {}", planted.rule, redacted.text));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn redacting_again_changes_nothing() {
+    let text: String = planted::all()
+        .iter()
+        .flat_map(|planted| places(planted))
+        .map(|(_, text)| text + "\n")
+        .collect();
+    let once = Redactor::standard().redact(&text);
+    let twice = Redactor::standard().redact(&once.text);
+    assert_eq!(twice.text, once.text);
+    assert!(twice.findings.is_empty());
+}
+
+#[test]
+fn lines_keep_their_numbers() {
+    let text: String = planted::all()
+        .iter()
+        .flat_map(|planted| places(planted))
+        .map(|(_, text)| text + "\n")
+        .collect();
+    let redacted = Redactor::standard().redact(&text);
+    assert_eq!(redacted.text.lines().count(), text.lines().count());
+}
+
+#[test]
+fn what_is_no_secret_is_let_be() {
+    for line in harmless::LINES {
+        let redacted = Redactor::standard().redact(line);
+        assert_eq!(redacted.text, *line);
+    }
+    let text = harmless::LINES.join("\n");
+    assert_eq!(Redactor::standard().redact(&text).findings, []);
+}
+
+/// The same secret in a sentence, in JSON, in an environment and in code.
+fn places(planted: &Planted) -> [(&'static str, String); 4] {
+    let text = &planted.text;
+    let json = serde_json::json!({ "note": text, "more": 1 }).to_string();
+    [
+        (
+            "prose",
+            format!("Für jetzt ist es {text} und später anders."),
+        ),
+        ("JSON", json),
+        ("an environment", format!("A=1\n{text}\nB=2\n")),
+        (
+            "code",
+            format!("fn main() {{\n    let value = r#\"{text}\"#;\n    run(value);\n}}\n"),
+        ),
+    ]
+}
