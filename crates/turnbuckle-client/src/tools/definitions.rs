@@ -123,9 +123,17 @@ mod tests {
         let known = Definitions::default();
         known.learn(&tool("first", "one"), 0);
 
-        for number in 0..TOOLS + 10 {
-            known.learn(&tool(&number.to_string(), ""), 0);
-        }
+        let fingerprint = ToolFingerprint::of(&tool("other", "one"));
+        let others = (1..TOOLS).map(|number| {
+            let listed = Listed {
+                fingerprint,
+                changes: 0,
+            };
+            (name(&number.to_string()), listed)
+        });
+        known.all().extend(others);
+
+        known.learn(&tool("one too many", "one"), 0);
 
         assert_eq!(known.all().len(), TOOLS);
         assert!(known.learn(&tool("first", "two"), 0).is_some());
