@@ -16,6 +16,7 @@ mod questions;
 mod secret;
 mod servers;
 mod session;
+mod state;
 mod target;
 mod trust;
 mod visit;
