@@ -1,10 +1,8 @@
-//! How the parts of the context server work together.
-
-mod index;
 //! What the parts of the context server do together.
 
+mod index;
 mod memory;
-mod secrets;
 mod scale;
-mod transfer;
+mod secrets;
 mod surface;
+mod transfer;
