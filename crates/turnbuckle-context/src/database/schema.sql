@@ -35,6 +35,8 @@ CREATE VIRTUAL TABLE item_fts USING fts5 (
     content = 'item', content_rowid = 'row',
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
+-- What was removed is not in the index either.
+INSERT INTO item_fts (item_fts, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER item_added AFTER INSERT ON item BEGIN
     INSERT INTO item_fts (rowid, title, body, detail, tags, words)
     VALUES (new.row, new.title, new.body, new.detail, new.tags, new.words);
@@ -84,14 +86,16 @@ CREATE TABLE file (
     run INTEGER REFERENCES run (id),
     path TEXT NOT NULL,                     -- below the root, with `/`
     size INTEGER NOT NULL,
-    modified INTEGER NOT NULL,              -- nanoseconds
+    modified INTEGER NOT NULL,              -- nanoseconds; 0 if it was too fresh to be trusted
     hash BLOB NOT NULL,
     language TEXT NOT NULL,
+    left_out TEXT NOT NULL DEFAULT '',      -- why it has no chunks although it was looked at
+    chunks INTEGER NOT NULL DEFAULT 0,
     indexed INTEGER NOT NULL,
     CHECK ((tree IS NULL) <> (run IS NULL))
 );
 CREATE UNIQUE INDEX file_shown ON file (tree, path) WHERE tree IS NOT NULL;
-CREATE UNIQUE INDEX file_of_run ON file (run, path) WHERE run IS NOT NULL;
+CREATE INDEX file_of_run ON file (run) WHERE run IS NOT NULL;
 
 CREATE TABLE chunk (
     id INTEGER PRIMARY KEY,
@@ -109,6 +113,7 @@ CREATE VIRTUAL TABLE chunk_fts USING fts5 (
     content = '', contentless_delete = 1,
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
+INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER chunk_gone AFTER DELETE ON chunk BEGIN
     DELETE FROM chunk_fts WHERE rowid = old.id;
     DELETE FROM vector WHERE of = 'chunk' AND row = old.id;

@@ -1,4 +1,9 @@
 //! What the parts of the context server do together.
 
 mod memory;
+mod index;
+mod memory;
+mod scale;
 mod secrets;
+mod surface;
+mod transfer;
