@@ -6,12 +6,11 @@ pub mod collections;
 mod database;
 mod dense;
 mod desk;
-#[path = "embedding_stub.rs"]
 pub mod embedding;
 mod error;
 mod failure;
-pub mod index;
 pub mod fuse;
+pub mod index;
 mod known;
 mod library;
 pub mod memory;

@@ -1,6 +1,5 @@
 //! What the parts of the context server do together.
 
-mod memory;
 mod index;
 mod memory;
 mod scale;
