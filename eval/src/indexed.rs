@@ -51,9 +51,25 @@ impl Indexed {
 fn defs(lines: &[&str]) -> String {
     let mut out = vec![];
     for line in lines {
-        let w: Vec<&str> = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|w| !w.is_empty()).collect();
+        let w: Vec<&str> = line
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .filter(|w| !w.is_empty())
+            .collect();
         for pair in w.windows(2).take(4) {
-            if ["fn", "struct", "enum", "trait", "def", "class", "function", "mod", "type", "macro_rules"].contains(&pair[0]) {
+            if [
+                "fn",
+                "struct",
+                "enum",
+                "trait",
+                "def",
+                "class",
+                "function",
+                "mod",
+                "type",
+                "macro_rules",
+            ]
+            .contains(&pair[0])
+            {
                 out.push(pair[1].to_owned());
                 break;
             }
@@ -63,13 +79,17 @@ fn defs(lines: &[&str]) -> String {
 }
 
 fn walk(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
-    let Ok(dir) = std::fs::read_dir(folder) else { return };
+    let Ok(dir) = std::fs::read_dir(folder) else {
+        return;
+    };
     for e in dir.flatten() {
         let p = e.path();
-        if p.is_dir() { walk(root, &p, files) }
-        else if let Ok(text) = std::fs::read_to_string(&p) {
+        if p.is_dir() {
+            walk(root, &p, files)
+        } else if let Ok(text) = std::fs::read_to_string(&p) {
             if text.len() < 1_000_000 {
-            files.push((p.strip_prefix(root).unwrap().display().to_string(), text)); }
+                files.push((p.strip_prefix(root).unwrap().display().to_string(), text));
+            }
         }
     }
 }
