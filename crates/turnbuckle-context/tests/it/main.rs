@@ -1,8 +1,6 @@
-//! How the parts of the context server work together.
-
-mod index;
 //! What the parts of the context server do together.
 
+mod index;
 mod memory;
 mod secrets;
 mod surface;

@@ -88,6 +88,22 @@ impl IndexState {
     }
 }
 
+impl IndexState {
+    /// The same with the folder and what is not in the index.
+    pub(in crate::tools) fn full_text(&self) -> String {
+        let Self { root, chunks, .. } = self;
+        let reasons = self.left_out.iter();
+        let reasons: Vec<_> = reasons
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
+        let left_out = match reasons.is_empty() {
+            true => String::new(),
+            false => format!(" (left out: {})", reasons.join(", ")),
+        };
+        format!("{root}: {}, {chunks} chunks{left_out}", self.text())
+    }
+}
+
 /// How many files were left out, by the reason.
 pub(super) fn left_out(tree: &Tree) -> BTreeMap<&'static str, u64> {
     let tally = tree.counts.left_out.iter();
@@ -109,7 +125,7 @@ pub(in crate::tools) fn catch_up(desk: &Desk, database: &Arc<Database>, tree: Tr
     tokio::spawn(async move {
         let work = desk.block_long(move |desk| {
             let _turn = turn;
-            index::refresh(&database, &tree, desk.redactor(), AFTERWARDS)
+            index::refresh(&database, &tree, index::Redactor::standard(), AFTERWARDS)
         });
         if let Err(error) = work.await {
             tracing::warn!(%error, "an index could not be brought up to date");
