@@ -6,7 +6,7 @@ mod state;
 
 use turnbuckle_server::{TaskSupport, Tool};
 
-pub(super) use self::state::IndexState;
+pub(super) use self::state::IndexDetails;
 use super::tool;
 use crate::desk::Desk;
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnbuckle_server::{Context, Tool};
 
-use super::repository::IndexState;
+use super::repository::IndexDetails;
 use super::tool;
 use crate::answer::{Readable, time};
 use crate::desk::Desk;
@@ -78,7 +78,8 @@ struct ProjectStatus {
     branch: String,
     /// Checkpoints and remediations kept.
     items: BTreeMap<String, i64>,
-    indexes: Vec<IndexState>,
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    indexes: Vec<IndexDetails>,
     /// Operations that are not done.
     running: Vec<String>,
 }
@@ -110,7 +111,7 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
     let mut indexes = Vec::new();
     for tree in index::trees(&database)? {
         let refreshed = index::refresh(&database, &tree, index::Redactor::standard(), LOOK)?;
-        indexes.push(IndexState::of(&refreshed.tree, refreshed.freshness));
+        indexes.push(IndexDetails::of(&refreshed.tree, refreshed.freshness));
     }
     let (items, running) = database.read(|db| {
         let mut kinds = db.prepare_cached("SELECT kind, count(*) FROM item GROUP BY kind")?;
@@ -185,7 +186,7 @@ impl ProjectStatus {
             _ => text.push_str(" index:"),
         }
         for index in &self.indexes {
-            let _ = write!(text, "\n- {}", index.full_text());
+            let _ = write!(text, "\n- {}", index.text());
         }
         for id in &self.running {
             let _ = write!(text, "\n{id} is not done");

@@ -114,7 +114,7 @@ pub(super) async fn search(
         })
         .await?;
     let (tree, freshness, database) = index;
-    let index = IndexState::of(&tree, freshness).without_reasons();
+    let index = IndexState::of(&tree, freshness);
     if index.state() != State::Fresh {
         let data =
             json!({ "message": "the index is being brought up to date", "state": index.state() });
