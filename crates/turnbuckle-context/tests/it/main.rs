@@ -2,5 +2,7 @@
 
 mod index;
 mod memory;
+mod scale;
 mod secrets;
 mod surface;
+mod transfer;
