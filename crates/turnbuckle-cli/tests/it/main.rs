@@ -5,6 +5,7 @@
 mod calls;
 mod configured;
 mod failures;
+mod faults;
 mod http;
 mod listening;
 mod lists;
@@ -14,3 +15,4 @@ mod serving;
 mod stage;
 mod terminal;
 mod weather;
+mod wire;

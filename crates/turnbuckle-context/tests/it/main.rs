@@ -3,8 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod memory;
-mod surface;
-//! What the parts of the context server do together.
-
-mod memory;
 mod secrets;
+mod surface;
