@@ -15,6 +15,10 @@ const SCHEMA: &str = include_str!("database/schema.sql");
 const VERSION: i64 = 1;
 /// How long another process may hold the lock before we give up.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is tried meanwhile: SQLite's own intervals grow so long that a busy writer is never met at rest.
+const TRY_AGAIN: Duration = Duration::from_millis(3);
+/// How long one that writes much leaves the lock to others between two transactions.
+const REST: Duration = Duration::from_millis(5);
 /// Connections for reading that are kept open.
 const MOST_READERS: usize = 4;
 
@@ -95,6 +99,11 @@ impl Database {
         run().map_err(|fault| self.error(fault))
     }
 
+    /// Lets others write who wait for it. To be called between the transactions of long work.
+    pub(crate) fn rest(&self) {
+        std::thread::sleep(REST);
+    }
+
     /// Makes the tables of a new file; several processes may try at once.
     fn prepare(&self) -> Result<(), ContextError> {
         let version = self.read(|db| Ok(version(db)?))?;
@@ -148,7 +157,7 @@ fn try_to_connect(path: &Path) -> rusqlite::Result<Connection> {
     // The file is there already: SQLite shall not make one where it was just moved away.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_handler(Some(try_again))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     // What was acknowledged survives a power cut, not only the end of the process.
     connection.pragma_update(None, "synchronous", "full")?;
@@ -157,6 +166,12 @@ fn try_to_connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "secure_delete", true)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
+}
+
+/// Waits for a lock that somebody else holds.
+fn try_again(times: i32) -> bool {
+    std::thread::sleep(TRY_AGAIN);
+    TRY_AGAIN * times.unsigned_abs() < PATIENCE
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

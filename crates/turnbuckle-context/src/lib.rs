@@ -10,6 +10,7 @@ mod desk;
 pub mod embedding;
 mod error;
 mod failure;
+pub mod index;
 pub mod fuse;
 mod known;
 mod library;

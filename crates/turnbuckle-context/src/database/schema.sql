@@ -84,14 +84,16 @@ CREATE TABLE file (
     run INTEGER REFERENCES run (id),
     path TEXT NOT NULL,                     -- below the root, with `/`
     size INTEGER NOT NULL,
-    modified INTEGER NOT NULL,              -- nanoseconds
+    modified INTEGER NOT NULL,              -- nanoseconds; 0 if it was too fresh to be trusted
     hash BLOB NOT NULL,
     language TEXT NOT NULL,
+    left_out TEXT NOT NULL DEFAULT '',      -- why it has no chunks although it was looked at
+    chunks INTEGER NOT NULL DEFAULT 0,
     indexed INTEGER NOT NULL,
     CHECK ((tree IS NULL) <> (run IS NULL))
 );
 CREATE UNIQUE INDEX file_shown ON file (tree, path) WHERE tree IS NOT NULL;
-CREATE UNIQUE INDEX file_of_run ON file (run, path) WHERE run IS NOT NULL;
+CREATE INDEX file_of_run ON file (run) WHERE run IS NOT NULL;
 
 CREATE TABLE chunk (
     id INTEGER PRIMARY KEY,

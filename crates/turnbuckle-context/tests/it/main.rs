@@ -1,6 +1,8 @@
-//! What the context server keeps, finds and shows, seen from outside.
+//! How the parts of the context server work together.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+mod index;
+//! What the parts of the context server do together.
 
 mod memory;
 mod secrets;

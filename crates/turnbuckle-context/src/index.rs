@@ -1,0 +1,225 @@
+//! The index of a repository: which files there are, cut into chunks that can be found.
+//!
+//! An index is brought up to date by looking at the folder: a file is read again if its size or its time has changed.
+//! Readers see the index as it was or as it is, never half of a change, whenever the process ends. Everything is
+//! redacted before it is stored.
+
+mod chunk;
+mod definitions;
+mod generated;
+mod language;
+mod open;
+mod pass;
+mod plan;
+mod pool;
+mod read;
+mod refresh;
+mod store;
+mod stub;
+mod text;
+mod tree;
+mod walk;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use self::pass::{Done, Ended, Pass, WhenStopped};
+pub use self::refresh::{Freshness, Refreshed, refresh};
+pub use self::stub::Redactor;
+pub use self::tree::{Counts, Tree, tree_for, trees};
+use crate::database::now;
+use crate::{ContextError, Database};
+
+/// How often a run is begun again because others changed the same tree.
+const MOST_PASSES: usize = 3;
+
+/// Which files are indexed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexOptions {
+    /// Globs of files that are wanted; if there are none, all are.
+    pub include: Vec<String>,
+    /// Globs of files and folders that are not wanted.
+    pub exclude: Vec<String>,
+    /// Larger files are left out, in bytes.
+    pub max_file_size: u64,
+    /// Read files again that have not changed.
+    pub force: bool,
+}
+
+impl IndexOptions {
+    /// The largest that [`max_file_size`](Self::max_file_size) may be.
+    pub const MOST_FILE_SIZE: u64 = 10 << 20;
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        Self {
+            include: Vec::new(),
+            exclude: Vec::new(),
+            max_file_size: 1 << 20,
+            force: false,
+        }
+    }
+}
+
+/// Why a file is not in the index. What the ignore rules name is not wanted, and not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LeftOut {
+    /// It is no text.
+    Binary,
+    /// It is larger than was asked for, or has more lines than anybody reads.
+    Huge,
+    /// A program wrote it: lock files, packed scripts, what says so at its beginning.
+    Generated,
+    /// There is nothing in it.
+    Empty,
+    /// It could not be read.
+    Unreadable,
+    /// It is a symlink, a pipe, a socket or a device.
+    NotAFile,
+    /// Its name is not UTF-8, too long, or holds a secret.
+    Name,
+    /// There are more files, or deeper folders, than are indexed.
+    Beyond,
+}
+
+impl LeftOut {
+    const ALL: [Self; 8] = [
+        Self::Binary,
+        Self::Huge,
+        Self::Generated,
+        Self::Empty,
+        Self::Unreadable,
+        Self::NotAFile,
+        Self::Name,
+        Self::Beyond,
+    ];
+
+    /// The reason in a word, as it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::Huge => "huge",
+            Self::Generated => "generated",
+            Self::Empty => "empty",
+            Self::Unreadable => "unreadable",
+            Self::NotAFile => "not_a_file",
+            Self::Name => "name",
+            Self::Beyond => "beyond",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == name)
+    }
+}
+
+/// How far an index has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Files that were looked at.
+    pub files_done: u64,
+    /// How many there are, once that is known.
+    pub files_total: Option<u64>,
+    /// Chunks that were made.
+    pub chunks: u64,
+}
+
+/// What indexing did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Indexed {
+    /// The tree as it is now.
+    pub tree: Tree,
+    /// Files that were read and stored.
+    pub read: u64,
+    /// Files that were as they had been.
+    pub unchanged: u64,
+    /// Files that are gone, or not wanted any more.
+    pub removed: u64,
+    /// What was taken out of the files that were read, by the rule.
+    pub redacted: BTreeMap<String, u64>,
+}
+
+/// Indexes a folder, given by its canonical path, or brings its index up to date.
+///
+/// `watch` hears how far it is, about twenty times a second, and may end it; then nothing has changed.
+pub fn index(
+    db: &Database,
+    root: &Path,
+    branch: &str,
+    options: &IndexOptions,
+    redactor: &Redactor,
+    watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
+) -> Result<Indexed, ContextError> {
+    let root_text = checked(root, options)?;
+    let begun = now();
+    store::clean(db, None)?;
+    let is_current = tree::find(db, root_text)?.is_none_or(|tree| tree.is_current);
+    let pass = Pass {
+        db,
+        root,
+        root_text,
+        branch,
+        options,
+        settings: &tree::settings(options),
+        redactor,
+        read_before: (options.force || !is_current).then_some(begun),
+    };
+    let mut all = Done::default();
+    let mut last = None;
+    for _ in 0..MOST_PASSES {
+        match pass.run(WhenStopped::Abandon, watch)? {
+            Ended::Stopped => return Err(ContextError::Cancelled),
+            Ended::Lost => {}
+            Ended::Shown {
+                tree,
+                done,
+                met_another,
+                ..
+            } => {
+                all.add(done);
+                last = Some(tree);
+                // Others may have shown an older state of a file, or one that is not wanted any more.
+                if !met_another {
+                    break;
+                }
+            }
+        }
+    }
+    store::clean(db, None)?;
+    let tree = last.ok_or(ContextError::refused(
+        "other processes index this folder at the same time; try again in a minute",
+    ))?;
+    Ok(Indexed {
+        tree: *tree,
+        read: all.read,
+        unchanged: all.unchanged,
+        removed: all.removed,
+        redacted: all.redacted,
+    })
+}
+
+fn checked<'r>(root: &'r Path, options: &IndexOptions) -> Result<&'r str, ContextError> {
+    if !(1..=IndexOptions::MOST_FILE_SIZE).contains(&options.max_file_size) {
+        return Err(ContextError::refused(format!(
+            "`max_file_size` must be between 1 and {} bytes",
+            IndexOptions::MOST_FILE_SIZE
+        )));
+    }
+    if !root.is_dir() {
+        return Err(ContextError::refused(format!(
+            "`{}` is no folder; give the absolute path of one",
+            root.display()
+        )));
+    }
+    root.to_str().ok_or(ContextError::refused(
+        "the path of the folder is not UTF-8, and cannot be kept",
+    ))
+}

@@ -1,0 +1,223 @@
+//! A text in pieces that are found, shown and embedded one by one.
+//!
+//! A piece begins with a definition and the comments above it. Small neighbours are one piece; what is too long is cut
+//! at a blank line if there is one near. The pieces do not overlap, and cover everything but blank lines between them.
+
+use super::definitions::{Definition, Family, definitions};
+use super::text::beginning;
+
+/// What fits on a screen, and into a question to a model of embeddings.
+const MOST_LINES: usize = 60;
+const MOST_BYTES: usize = 6_000;
+/// A piece that is shorter is joined with the next one.
+const SMALL: usize = 12;
+/// So is a neighbour that is as short as this: constants stay together.
+const TINY: usize = 3;
+/// Joined pieces are not longer than this.
+const MOST_JOINED: usize = 40;
+
+/// A piece of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chunk<'t> {
+    /// From 1.
+    pub(super) first_line: usize,
+    pub(super) last_line: usize,
+    /// The first thing it defines, or what it is the continuation of.
+    pub(super) symbol: &'t str,
+    pub(super) kind: &'static str,
+    /// Everything it defines.
+    pub(super) defs: Vec<&'t str>,
+    pub(super) body: &'t str,
+}
+
+/// Cuts a text into pieces.
+pub(super) fn chunks<'t>(language: &str, text: &'t str) -> Vec<Chunk<'t>> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let family = Family::of(language);
+    let found = family.map_or_else(Vec::new, |family| definitions(family, &lines));
+    let rows = rows(text, &lines);
+    let parts = joined(
+        &rows,
+        divided(&rows, sections(&rows, &lines, family, &found)),
+    );
+    let chunk = |part: &Part| chunk(text, &rows, &found, part);
+    parts.iter().filter_map(chunk).collect()
+}
+
+/// A line, or a piece of one that is too long for a chunk.
+struct Row {
+    begin: usize,
+    end: usize,
+    line: usize,
+    is_blank: bool,
+}
+
+/// Rows that stay together, and what they belong to.
+#[derive(Clone, Debug)]
+struct Part {
+    begin: usize,
+    end: usize,
+    /// Which definition they are the beginning or the continuation of.
+    of: Option<usize>,
+}
+
+impl Part {
+    fn lines(&self) -> usize {
+        self.end - self.begin
+    }
+
+    fn bytes(&self, rows: &[Row]) -> usize {
+        rows[self.end - 1].end - rows[self.begin].begin
+    }
+}
+
+fn rows(text: &str, lines: &[&str]) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(lines.len());
+    let mut begin = 0;
+    for (line, content) in lines.iter().enumerate() {
+        let line_end = begin + content.len();
+        while begin < line_end {
+            let end = if line_end - begin <= MOST_BYTES {
+                line_end
+            } else {
+                begin + beginning(&text[begin..], MOST_BYTES).len()
+            };
+            let is_blank = text[begin..end].trim().is_empty();
+            rows.push(Row {
+                begin,
+                end,
+                line,
+                is_blank,
+            });
+            begin = end;
+        }
+    }
+    rows
+}
+
+/// One part per definition with what stands above it, and one for what comes before the first.
+fn sections(
+    rows: &[Row],
+    lines: &[&str],
+    family: Option<&Family>,
+    found: &[Definition<'_>],
+) -> Vec<Part> {
+    let mut parts = Vec::with_capacity(found.len() + 1);
+    let (mut begin, mut of) = (0, None);
+    for (number, definition) in found.iter().enumerate() {
+        let after = number.checked_sub(1).map_or(0, |last| found[last].line + 1);
+        let mut line = definition.line;
+        while line > after && family.is_some_and(|family| family.belongs_below(lines[line - 1])) {
+            line -= 1;
+        }
+        let row = rows.partition_point(|row| row.line < line);
+        if row > begin {
+            parts.push(Part {
+                begin,
+                end: row,
+                of,
+            });
+        }
+        (begin, of) = (row, Some(number));
+    }
+    if rows.len() > begin {
+        parts.push(Part {
+            begin,
+            end: rows.len(),
+            of,
+        });
+    }
+    parts
+}
+
+/// Cuts what is too long into pieces of about the same length.
+fn divided(rows: &[Row], parts: Vec<Part>) -> Vec<Part> {
+    let mut divided = Vec::with_capacity(parts.len());
+    for mut part in parts {
+        loop {
+            let pieces = part
+                .lines()
+                .div_ceil(MOST_LINES)
+                .max(part.bytes(rows).div_ceil(MOST_BYTES));
+            if pieces <= 1 {
+                break;
+            }
+            let cut = cut(rows, &part, part.lines().div_ceil(pieces));
+            divided.push(Part {
+                end: cut,
+                ..part.clone()
+            });
+            part.begin = cut;
+        }
+        divided.push(part);
+    }
+    divided
+}
+
+/// Where a part that is too long is cut: behind a blank row near the wanted length, or just there.
+fn cut(rows: &[Row], part: &Part, wanted: usize) -> usize {
+    let begin = part.begin;
+    let fits = |end: &usize| rows[end - 1].end - rows[begin].begin <= MOST_BYTES;
+    let most = (begin + 1..=(begin + MOST_LINES).min(part.end - 1))
+        .take_while(fits)
+        .last();
+    let most = most.unwrap_or(begin + 1);
+    let (least, far) = (begin + wanted * 3 / 4, begin + wanted * 5 / 4);
+    let blank = (least.max(begin + 1)..=far.min(most))
+        .rev()
+        .find(|end| rows[end - 1].is_blank);
+    blank.unwrap_or_else(|| (begin + wanted).clamp(begin + 1, most))
+}
+
+/// Joins small neighbours.
+fn joined(rows: &[Row], parts: Vec<Part>) -> Vec<Part> {
+    let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match joined.last_mut() {
+            Some(last) if belong_together(rows, last, &part) => {
+                last.of = last.of.or(part.of);
+                last.end = part.end;
+            }
+            _ => joined.push(part),
+        }
+    }
+    joined
+}
+
+fn belong_together(rows: &[Row], one: &Part, next: &Part) -> bool {
+    let both = Part {
+        end: next.end,
+        ..one.clone()
+    };
+    let are_small = one.lines() < SMALL || next.lines() <= TINY;
+    are_small && both.lines() <= MOST_JOINED && both.bytes(rows) <= MOST_BYTES
+}
+
+fn chunk<'t>(
+    text: &'t str,
+    rows: &[Row],
+    found: &[Definition<'t>],
+    part: &Part,
+) -> Option<Chunk<'t>> {
+    let filled = |row: &usize| !rows[*row].is_blank;
+    let begin = (part.begin..part.end).find(filled)?;
+    let end = (part.begin..part.end).rev().find(filled)?;
+    let (first, last) = (rows[begin].line, rows[end].line);
+    // A line that is cut in pieces defines its name in the first of them.
+    let is_begun = begin == 0 || rows[begin - 1].line < first;
+    let from = found.partition_point(|found| found.line < first + usize::from(!is_begun));
+    let to = found.partition_point(|found| found.line <= last);
+    let here = &found[from..to.max(from)];
+    let named = here.first().or_else(|| found.get(part.of?));
+    Some(Chunk {
+        first_line: first + 1,
+        last_line: last + 1,
+        symbol: named.map_or("", |named| named.name),
+        kind: named.map_or("", |named| named.kind),
+        defs: here.iter().map(|found| found.name).collect(),
+        body: text[rows[begin].begin..rows[end].end].trim_end_matches(['\n', '\r']),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,378 @@
+//! One line, read by the words of its language.
+
+use super::family::{Bare, Family, Shape};
+
+type Found<'t> = Option<(&'t str, &'static str)>;
+
+/// Words that are followed by a bracket and define nothing.
+const CONTROL: &[&str] = &[
+    "assert",
+    "await",
+    "case",
+    "catch",
+    "co_await",
+    "co_return",
+    "delete",
+    "do",
+    "elif",
+    "else",
+    "except",
+    "for",
+    "foreach",
+    "goto",
+    "guard",
+    "if",
+    "import",
+    "lock",
+    "new",
+    "return",
+    "sizeof",
+    "super",
+    "switch",
+    "synchronized",
+    "this",
+    "throw",
+    "try",
+    "typeof",
+    "using",
+    "when",
+    "while",
+    "with",
+    "yield",
+    "defined",
+    "constructor_",
+];
+/// Longer names are data.
+const LONGEST_NAME: usize = 120;
+
+/// Finds the name that a line defines, and its kind.
+pub(super) fn definition<'t>(family: &Family, line: &'t str) -> Found<'t> {
+    let found = match family.shape {
+        Shape::Words => words(family, line).or_else(|| bare(family, line)),
+        Shape::Sql => sql(family, line),
+        Shape::Lisp => lisp(line),
+        Shape::Markdown => heading(line),
+        Shape::Sections => section(line),
+        Shape::Keys => key(line),
+        Shape::Blocks => block(family, line),
+    };
+    found.filter(|(name, _)| !name.is_empty() && name.len() <= LONGEST_NAME)
+}
+
+/// Modifiers, a word that tells, a name.
+fn words<'t>(family: &Family, line: &'t str) -> Found<'t> {
+    let mut rest = line.trim_start();
+    let is_outermost = rest.len() == line.len();
+    loop {
+        let (word, after) = leading_word(rest);
+        let kind = kind_of(family, word);
+        let is_modifier = family.modifiers.contains(&word);
+        let (next, _) = leading_word(skip_brackets(after).trim_start());
+        let more_follows = kind_of(family, next).is_some() || family.modifiers.contains(&next);
+        match kind {
+            // `const fn`, `enum class`: the last one tells. `static type = 1` in Java is none.
+            Some(_) if more_follows && !next.is_empty() => rest = after.trim_start(),
+            Some("constant") if !is_outermost => return None,
+            Some(kind) => return named(kind, word, after),
+            None if is_modifier => rest = skip_brackets(after).trim_start(),
+            None => return None,
+        }
+        // `extern "C" fn`
+        if let Some((_, after)) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
+            rest = after.trim_start();
+        }
+    }
+}
+
+/// What is named after the word that tells.
+fn named<'t>(kind: &'static str, word: &str, after: &'t str) -> Found<'t> {
+    // The word must end here: `type_of(x)` begins with none. `def+(other)` has a name that nobody looks for.
+    if !after.starts_with([' ', '\t', '<', '*', '(', ':']) {
+        return None;
+    }
+    if kind == "impl" {
+        return implemented(after).map(|name| (name, kind));
+    }
+    let is_declared_only = |text: &str| text.trim_end().ends_with(';');
+    let is_a_type = matches!(
+        word,
+        "struct" | "class" | "union" | "enum" | "mod" | "namespace"
+    );
+    if is_a_type && is_declared_only(after) && !after.contains(['{', '(']) {
+        return None;
+    }
+    let mut rest = after.trim_start().trim_start_matches('*').trim_start();
+    // `fun <T> name`, `func (r *Receiver) name`, `-record(name`
+    rest = skip_angles(rest).trim_start();
+    if word.starts_with('-') || matches!(word, "function" | "macro") && rest.starts_with('(') {
+        rest = rest.trim_start_matches('(').trim_start();
+    } else if word == "func" {
+        rest = skip_brackets(rest).trim_start();
+    }
+    let kind = match kind {
+        "constant" if is_function_value(rest) => "function",
+        kind => kind,
+    };
+    Some((
+        last_of_path(rest.trim_start_matches(['"', '\'', '`', '&', '$'])),
+        kind,
+    ))
+}
+
+/// `Type` of `impl<T> Trait<T> for path::Type<T> {`.
+fn implemented(after: &str) -> Option<&str> {
+    let rest = skip_angles(after.trim_start()).trim_start();
+    let rest = rest.split(['{', ';']).next().unwrap_or(rest);
+    let of = rest.split_once(" for ").map_or(rest, |(_, of)| of);
+    let of = of.trim_start().trim_start_matches(['&', '*', '!']);
+    let of = of.strip_prefix("dyn ").unwrap_or(of);
+    Some(last_of_path(of))
+}
+
+/// Functions that no word introduces.
+fn bare<'t>(family: &Family, line: &'t str) -> Found<'t> {
+    let is_outermost = !line.starts_with([' ', '\t']);
+    match family.bare {
+        Bare::Never => None,
+        Bare::Typed => typed(family, line, is_outermost),
+        Bare::Script if is_outermost => assigned(line),
+        Bare::Script => method(family, line),
+        Bare::Shell => shell(line),
+        Bare::Assigned => assigned(line),
+        Bare::Capitals if is_outermost => capitals(line),
+        Bare::Signature if is_outermost => signature(line),
+        Bare::Capitals | Bare::Signature => None,
+    }
+}
+
+/// `static int name(…) {`, `void Type::name(`; a call is none, nor is a declaration that ends here.
+fn typed<'t>(family: &Family, line: &'t str, is_outermost: bool) -> Found<'t> {
+    let line = line.trim();
+    let (first, _) = leading_word(line);
+    if first.is_empty() || CONTROL.contains(&first) || line.ends_with(';') {
+        return None;
+    }
+    let (before, _) = line.split_once('(')?;
+    let (head, name) = trailing_name(before.trim_end());
+    let head = head.trim_end();
+    let opens = line.ends_with('{') || line.ends_with('}') || line.contains("=>");
+    let is_alone = is_outermost || family.modifiers.contains(&first);
+    let has_type = head.ends_with(|sign: char| sign.is_alphanumeric() || "_*&>]:~?".contains(sign));
+    let is_one =
+        has_type && (opens || is_alone) && !before.contains(['=', '"', '.', ',', ';', '{']);
+    (is_one && !CONTROL.contains(&name)).then_some((name, "function"))
+}
+
+/// `async name(…) {` in a class or an object.
+fn method<'t>(family: &Family, line: &'t str) -> Found<'t> {
+    let mut rest = line.trim();
+    if !rest.ends_with('{') {
+        return None;
+    }
+    loop {
+        let (word, after) = leading_word(rest.trim_start_matches(['*', '#']));
+        let is_modifier = family.modifiers.contains(&word) || matches!(word, "get" | "set");
+        match after.trim_start() {
+            after if is_modifier && !after.starts_with(['(', '<']) => rest = after,
+            after => {
+                let is_called =
+                    after.starts_with('(') || after.starts_with('<') && after.contains('(');
+                let is_one =
+                    is_called && !word.is_empty() && !CONTROL.contains(&word) && word != "function";
+                return is_one.then_some((word, "function"));
+            }
+        }
+    }
+}
+
+/// `name() {`, and `name ()` with its brace on the next line.
+fn shell(line: &str) -> Found<'_> {
+    let (name, after) = line.trim().split_once("()")?;
+    let name = name.trim_end();
+    let is_name = |sign: char| sign.is_alphanumeric() || "_-:.".contains(sign);
+    let is_one = name.chars().all(is_name)
+        && matches!(after.trim_start().chars().next(), None | Some('{' | '#'));
+    is_one.then_some((name, "function"))
+}
+
+/// `exports.name = function`, `name <- function`.
+fn assigned(line: &str) -> Found<'_> {
+    let (left, right) = line.split_once("<-").or_else(|| line.split_once('='))?;
+    let left = left.trim();
+    let is_path = |sign: char| sign.is_alphanumeric() || "_.$:".contains(sign);
+    let is_one = left.chars().all(is_path) && is_function(right.trim_start());
+    is_one.then(|| (last_of_path(left), "function"))
+}
+
+/// `name = (…) => {` after `const`.
+fn is_function_value(rest: &str) -> bool {
+    rest.split_once('=')
+        .is_some_and(|(_, value)| is_function(value.trim_start()))
+}
+
+fn is_function(value: &str) -> bool {
+    let value = value.strip_prefix("async").map_or(value, str::trim_start);
+    value.starts_with("function")
+        || value.contains("=>")
+            && value.starts_with(|sign: char| sign == '(' || sign.is_alphabetic())
+}
+
+/// `NAME = …`, `NAME: type = …`.
+fn capitals(line: &str) -> Found<'_> {
+    let (name, after) = leading_word(line);
+    let is_capital = |sign: char| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_';
+    let is_one = name.len() > 1
+        && name.chars().all(is_capital)
+        && after.trim_start().starts_with(['=', ':']);
+    is_one.then_some((name, "constant"))
+}
+
+/// `name :: Type`.
+fn signature(line: &str) -> Found<'_> {
+    let (name, after) = leading_word(line);
+    after
+        .trim_start()
+        .starts_with("::")
+        .then_some((name, "function"))
+}
+
+/// `CREATE OR REPLACE VIEW IF NOT EXISTS schema.name`.
+fn sql<'t>(family: &Family, line: &'t str) -> Found<'t> {
+    let (first, mut rest) = leading_word(line.trim_start());
+    if !first.eq_ignore_ascii_case("create") {
+        return None;
+    }
+    let mut found = None;
+    loop {
+        let (word, after) = leading_word(rest.trim_start());
+        let lower = word.to_ascii_lowercase();
+        match kind_of(family, &lower) {
+            Some(kind) if found.is_none() => found = Some(kind),
+            _ if family.modifiers.contains(&lower.as_str()) => {}
+            _ => break,
+        }
+        rest = after;
+    }
+    let name = rest.trim_start().split([' ', '(', ';', '\t']).next()?;
+    let name = name.rsplit('.').next().unwrap_or(name);
+    Some((name.trim_matches(['"', '`', '[', ']', '\'']), found?))
+}
+
+/// `(defn name`, `(define (name`.
+fn lisp(line: &str) -> Found<'_> {
+    let rest = line.strip_prefix('(')?;
+    let (word, after) = rest.split_once(char::is_whitespace)?;
+    if !word.starts_with("def") && word != "ns" {
+        return None;
+    }
+    // `(defn ^:private name`, `(define (name`
+    let name = after
+        .split_whitespace()
+        .map(|name| name.trim_start_matches('('))
+        .find(|name| !name.starts_with('^'))?;
+    let kind = if word.contains("macro") {
+        "macro"
+    } else {
+        "function"
+    };
+    Some((name.trim_end_matches(')'), kind))
+}
+
+fn heading(line: &str) -> Found<'_> {
+    let text = line.trim_start_matches('#');
+    let depth = line.len() - text.len();
+    let is_one = (1..=6).contains(&depth) && text.starts_with(' ');
+    is_one.then(|| (text.trim().trim_end_matches('#').trim_end(), "section"))
+}
+
+fn section(line: &str) -> Found<'_> {
+    let name = line.strip_prefix('[')?.trim_start_matches('[');
+    let (name, _) = name.split_once(']')?;
+    Some((name.trim(), "section"))
+}
+
+fn key(line: &str) -> Found<'_> {
+    let (name, after) = line.split_once(':')?;
+    let is_name = |sign: char| sign.is_alphanumeric() || "_-./%".contains(sign);
+    let is_one = name.chars().all(is_name)
+        && !name.starts_with(['-', '.'])
+        && !after.starts_with(['=', ':', '/']);
+    is_one.then_some((name, "section"))
+}
+
+fn block<'t>(family: &Family, line: &'t str) -> Found<'t> {
+    let (word, after) = leading_word(line);
+    let kind = kind_of(family, word)?;
+    let name = after
+        .split('"')
+        .filter(|part| !part.trim().is_empty() && !part.contains('{'))
+        .next_back()?;
+    Some((name, kind))
+}
+
+fn kind_of(family: &Family, word: &str) -> Option<&'static str> {
+    let mut rows = family.keywords.iter();
+    rows.find(|(keyword, _)| *keyword == word)
+        .map(|(_, kind)| *kind)
+}
+
+/// The word that a text begins with, and the rest. `#define`, `@interface` and `macro_rules!` are words.
+fn leading_word(text: &str) -> (&str, &str) {
+    let begin = usize::from(text.starts_with(['#', '@', '-']));
+    let end = text[begin..]
+        .find(|sign: char| !is_in_word(sign))
+        .map_or(text.len(), |end| begin + end);
+    let end = end + usize::from(text[end..].starts_with('!'));
+    text.split_at(end)
+}
+
+fn trailing_name(text: &str) -> (&str, &str) {
+    let begin = text
+        .char_indices()
+        .rev()
+        .take_while(|(_, sign)| is_in_word(*sign))
+        .last()
+        .map_or(text.len(), |(at, _)| at);
+    text.split_at(begin)
+}
+
+/// `name` of `a::b.name<T>(`.
+fn last_of_path(text: &str) -> &str {
+    let end = text
+        .find(|sign: char| !is_in_word(sign) && !matches!(sign, '.' | ':' | '\\' | '-' | '?' | '!'))
+        .unwrap_or(text.len());
+    let path = text[..end].trim_end_matches(['.', ':', '\\', '-', '?', '!']);
+    let begin = path.rfind(['.', ':', '\\']).map_or(0, |at| at + 1);
+    &path[begin..]
+}
+
+fn is_in_word(sign: char) -> bool {
+    sign.is_alphanumeric() || sign == '_' || sign == '$'
+}
+
+/// `pub(crate) fn`: what stands in brackets right here is not looked at.
+fn skip_brackets(text: &str) -> &str {
+    match text.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+        Some((_, after)) => after,
+        None => text,
+    }
+}
+
+/// Behind the `<…>` that a text begins with.
+fn skip_angles(text: &str) -> &str {
+    let mut depth = 0_usize;
+    for (at, sign) in text.char_indices() {
+        match sign {
+            '<' => depth += 1,
+            // `->` in a bound
+            '>' if text[..at].ends_with('-') => {}
+            '>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            let behind = at + usize::from(sign == '>');
+            return &text[behind..];
+        }
+    }
+    text
+}

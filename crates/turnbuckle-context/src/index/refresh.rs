@@ -1,0 +1,97 @@
+//! A cheap look before a search.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use super::pass::{Ended, Pass, WhenStopped};
+use super::store::clean;
+use super::stub::Redactor;
+use super::tree::Tree;
+use crate::{ContextError, Database};
+
+/// What a refresh found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Refreshed {
+    /// The tree as it is now.
+    pub tree: Tree,
+    /// How true it is.
+    pub freshness: Freshness,
+    /// Files that were read again.
+    pub read: u64,
+    /// Files that are gone, or not wanted any more.
+    pub removed: u64,
+    /// What was taken out of the files, by the rule.
+    pub redacted: BTreeMap<String, u64>,
+}
+
+/// How true an index is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Freshness {
+    /// It is as the folder was a moment ago.
+    Fresh,
+    /// So many files have changed and were not read in time.
+    Stale(u64),
+    /// There was no time to look at all files, or not all could be looked at; the index is as it was at
+    /// [`Tree::refreshed`].
+    Unknown,
+}
+
+/// Brings a tree up to date as far as a budget of time allows.
+///
+/// If the budget is over before all files were looked at, nothing changes. Otherwise what is gone is removed, and
+/// what has changed is read until the time is over.
+pub fn refresh(
+    db: &Database,
+    tree: &Tree,
+    redactor: &Redactor,
+    budget: Duration,
+) -> Result<Refreshed, ContextError> {
+    let begun = Instant::now();
+    let root_text = tree.root.to_string_lossy();
+    let pass = Pass {
+        db,
+        root: &tree.root,
+        root_text: &root_text,
+        branch: &tree.branch,
+        options: &tree.options,
+        settings: &tree.settings,
+        redactor,
+        read_before: None,
+    };
+    // Writing takes time as well.
+    let reading = budget.mul_f32(0.7);
+    let mut watch = |_| match begun.elapsed() < reading {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    };
+    let refreshed = match pass.run(WhenStopped::Show, &mut watch)? {
+        Ended::Shown {
+            tree,
+            done,
+            is_complete,
+            ..
+        } => Refreshed {
+            freshness: match done.left {
+                0 if is_complete => Freshness::Fresh,
+                0 => Freshness::Unknown,
+                left => Freshness::Stale(left),
+            },
+            read: done.read,
+            removed: done.removed,
+            redacted: done.redacted,
+            tree: *tree,
+        },
+        Ended::Lost | Ended::Stopped => Refreshed {
+            tree: tree.clone(),
+            freshness: Freshness::Unknown,
+            read: 0,
+            removed: 0,
+            redacted: BTreeMap::new(),
+        },
+    };
+    clean(db, Some(begun + budget))?;
+    Ok(refreshed)
+}

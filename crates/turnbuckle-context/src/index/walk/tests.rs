@@ -1,0 +1,193 @@
+use std::path::PathBuf;
+
+use super::*;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        for (path, text) in files {
+            let path = folder.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn root(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap()
+    }
+
+    fn walk(&self, options: &IndexOptions) -> (Vec<String>, Tally) {
+        let (mut paths, mut tally) = (Vec::new(), Tally::new());
+        let mut go_on = || ControlFlow::Continue(());
+        let mut see = |found: Found| paths.push(found.path);
+        walk(&self.root(), options, &mut tally, &mut go_on, &mut see).unwrap();
+        (paths, tally)
+    }
+
+    fn paths(&self, include: &[&str], exclude: &[&str]) -> Vec<String> {
+        let owned = |patterns: &[&str]| {
+            patterns
+                .iter()
+                .map(|pattern| (*pattern).to_owned())
+                .collect()
+        };
+        let options = IndexOptions {
+            include: owned(include),
+            exclude: owned(exclude),
+            ..IndexOptions::default()
+        };
+        self.walk(&options).0
+    }
+}
+
+#[test]
+fn ignore_rules_hold_without_a_repository() {
+    let folder = Folder::new(&[
+        (".gitignore", "*.log\n/out/\n"),
+        (".ignore", "notes\n"),
+        ("a.log", "x"),
+        ("a.rs", "x"),
+        ("out/b.rs", "x"),
+        ("src/out/c.rs", "x"),
+        ("src/.gitignore", "d.rs"),
+        ("src/d.rs", "x"),
+        ("notes/e.rs", "x"),
+        (".hidden/f.rs", "x"),
+        (".git/config.rs", "x"),
+    ]);
+    fs::remove_dir_all(folder.root().join(".git")).unwrap();
+    assert_eq!(folder.paths(&[], &[]), ["a.rs", "src/out/c.rs"]);
+}
+
+#[test]
+fn rules_of_the_repository_hold_in_a_folder_of_it() {
+    let folder = Folder::new(&[
+        (".gitignore", "*.log"),
+        (".git/HEAD", "ref: refs/heads/main"),
+        ("sub/a.log", "x"),
+        ("sub/a.rs", "x"),
+    ]);
+    let (mut paths, mut tally) = (Vec::new(), Tally::new());
+    let mut see = |found: Found| paths.push(found.path);
+    let mut go_on = || ControlFlow::Continue(());
+    let sub = folder.root().join("sub");
+    walk(
+        &sub,
+        &IndexOptions::default(),
+        &mut tally,
+        &mut go_on,
+        &mut see,
+    )
+    .unwrap();
+    assert_eq!(paths, ["a.rs"]);
+}
+
+#[test]
+fn patterns_choose_among_what_the_rules_leave() {
+    let folder = Folder::new(&[
+        (".gitignore", "gen/\nlocal.rs"),
+        (".git/a.rs", "x"),
+        (".x/a.rs", "x"),
+        ("a.rs", "x"),
+        ("a.py", "x"),
+        ("local.rs", "x"),
+        ("gen/b.rs", "x"),
+        ("src/c.rs", "x"),
+        ("src/tests/d.rs", "x"),
+    ]);
+    assert_eq!(
+        folder.paths(&["*.rs"], &[]),
+        ["a.rs", "src/c.rs", "src/tests/d.rs"]
+    );
+    assert_eq!(folder.paths(&["src/"], &[]), ["src/c.rs", "src/tests/d.rs"]);
+    assert_eq!(folder.paths(&["./src"], &["**/tests/**"]), ["src/c.rs"]);
+    assert_eq!(folder.paths(&[], &["src", "*.py"]), ["a.rs"]);
+    assert_eq!(
+        folder.paths(&["**"], &["src/tests/"]),
+        ["a.py", "a.rs", "src/c.rs"]
+    );
+    assert_eq!(folder.paths(&["/a.*"], &[]), ["a.py", "a.rs"]);
+}
+
+#[test]
+fn a_pattern_that_cannot_be_read_is_named() {
+    for pattern in ["a[", "!a", " ", "{a"] {
+        let options = IndexOptions {
+            exclude: vec![pattern.to_owned()],
+            ..IndexOptions::default()
+        };
+        let error = Wanted::new(Path::new("/"), &options).unwrap_err();
+        assert!(
+            error.to_string().contains(&format!("`{pattern}`")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_names_and_sizes_tell_is_left_out_and_counted() {
+    let folder = Folder::new(&[
+        ("a.rs", "x"),
+        ("logo.png", "x"),
+        ("Cargo.lock", "x"),
+        ("empty.rs", ""),
+        ("large.rs", &"x".repeat(101)),
+    ]);
+    let options = IndexOptions {
+        max_file_size: 100,
+        ..IndexOptions::default()
+    };
+    let (paths, tally) = folder.walk(&options);
+    assert_eq!(paths, ["a.rs"]);
+    let wanted = [
+        (LeftOut::Binary, 1),
+        (LeftOut::Huge, 1),
+        (LeftOut::Generated, 1),
+        (LeftOut::Empty, 1),
+    ];
+    assert_eq!(tally, Tally::from(wanted));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_pipes_are_no_files_and_odd_names_are_counted() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = Folder::new(&[("a.rs", "x"), ("b/c.rs", "x")]);
+    let root = folder.root();
+    std::os::unix::fs::symlink(&root, root.join("around")).unwrap();
+    std::os::unix::fs::symlink(root.join("a.rs"), root.join("link.rs")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(root.join("pipe.rs"))
+        .status();
+    assert!(made.unwrap().success());
+    fs::write(root.join(std::ffi::OsStr::from_bytes(b"\xff.rs")), "x").unwrap();
+    let (paths, tally) = folder.walk(&IndexOptions::default());
+    assert_eq!(paths, ["a.rs", "b/c.rs"]);
+    assert_eq!(
+        tally,
+        Tally::from([(LeftOut::NotAFile, 3), (LeftOut::Name, 1)])
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn rules_that_are_no_file_are_not_waited_for() {
+    let folder = Folder::new(&[("a.rs", "x"), ("b/c.rs", "x")]);
+    let pipe = folder.root().join("b/.gitignore");
+    let made = std::process::Command::new("mkfifo").arg(pipe).status();
+    assert!(made.unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", folder.root().join("b/.ignore")).unwrap();
+    assert_eq!(folder.paths(&[], &[]), ["a.rs"]);
+}
+
+#[test]
+fn very_deep_folders_are_not_entered() {
+    let deep = "d/".repeat(MOST_DEPTH + 3) + "a.rs";
+    let folder = Folder::new(&[("a.rs", "x"), (&deep, "x")]);
+    let (paths, tally) = folder.walk(&IndexOptions::default());
+    assert_eq!(paths, ["a.rs"]);
+    assert_eq!(tally, Tally::from([(LeftOut::Beyond, 1)]));
+}
