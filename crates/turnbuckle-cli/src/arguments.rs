@@ -74,7 +74,7 @@ pub(crate) struct Options {
     #[arg(long = "header", global = true, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) headers: Vec<(String, Secret)>,
 
-    /// Use what a project's configuration says without asking
+    /// Use what a project's configuration says, and tools that have changed, without asking
     #[arg(long, short, global = true)]
     pub(crate) yes: bool,
 

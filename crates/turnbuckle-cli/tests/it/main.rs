@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
+mod changing;
 mod configured;
 mod failures;
 mod faults;
