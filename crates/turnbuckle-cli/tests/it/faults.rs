@@ -285,7 +285,7 @@ fn a_folder_that_may_not_be_written_is_said() {
 fn a_damaged_file_is_said_and_left_as_it_is() {
     let place = Place::new();
     let mut server = place.server();
-    for number in 0..200 {
+    for number in 0..40 {
         let content = format!("number {number} {}", "and some words ".repeat(50));
         server.call("checkpoint_save", &place.checkpoint(&content));
     }

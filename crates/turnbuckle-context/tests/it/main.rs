@@ -1,8 +1,6 @@
 //! How the parts of the context server work together.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-mod index;
-//! What the parts of the context server do together.
 
 mod index;
 mod memory;
