@@ -186,6 +186,107 @@ fn two_servers_save_at_once_into_one_file() {
     }
 }
 
+/// The rounds whose text is in the chunks that are shown.
+fn shown_rounds(file: &Path) -> BTreeMap<String, usize> {
+    let database = Connection::open(file).unwrap();
+    let shown = "SELECT chunk.body FROM chunk JOIN file ON file.id = chunk.file WHERE file.tree IS NOT NULL";
+    let mut rows = database.prepare(shown).unwrap();
+    let rows = rows.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let mut rounds = BTreeMap::new();
+    for body in rows.map(Result::unwrap) {
+        let round = body.split("round_").nth(1).unwrap();
+        let round = round.split('(').next().unwrap().to_owned();
+        *rounds.entry(round).or_default() += 1;
+    }
+    rounds
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_indexes_leaves_the_old_index_or_the_new_one() {
+    const FILES: usize = 300;
+    let place = Place::new();
+    let write = |round: usize| {
+        for file in 0..FILES {
+            let text = format!("pub fn round_{round}() {{\n    // file {file}\n}}\n");
+            place.stage.write(&format!("project/src/f{file}.rs"), &text);
+        }
+    };
+    let index = json!({ "path": place.project });
+    write(0);
+    let first = place.server().call("index_repository", &index);
+    assert_eq!(
+        first["structuredContent"]["files_indexed"], FILES,
+        "{first}"
+    );
+    let mut now = 0;
+    let mut unfinished = 0;
+
+    for (round, moment) in moments(15, 400_000).enumerate() {
+        let round = round + 1;
+        write(round);
+        let mut server = place.server();
+        server.call("status", &json!({}));
+        server.send("index_repository", &index).unwrap();
+        std::thread::sleep(moment);
+        server.kill();
+        let acknowledged = server
+            .answer()
+            .is_some_and(|answer| answer["result"].is_object());
+        drop(server);
+
+        let rounds = shown_rounds(&place.database());
+        assert_eq!(rounds.len(), 1, "the index is mixed: {rounds:?}");
+        let (shown, files) = rounds.first_key_value().unwrap();
+        assert_eq!(*files, FILES);
+        let shown: usize = shown.parse().unwrap();
+        assert!(
+            shown == now || shown == round,
+            "{shown} after {now} and {round}"
+        );
+        assert!(
+            !acknowledged || shown == round,
+            "what was acknowledged is not there"
+        );
+        unfinished += usize::from(shown != round);
+        now = shown;
+        assert_whole(&place.database());
+    }
+
+    assert!(unfinished > 3, "only {unfinished} runs were cut short");
+    let last = place.server().call("index_repository", &index);
+    assert_ne!(last["isError"], true, "{last}");
+    assert_eq!(shown_rounds(&place.database()).len(), 1);
+}
+
+#[test]
+fn two_servers_index_at_once_while_others_save() {
+    let place = Place::new();
+    for file in 0..200 {
+        let text = format!("pub fn round_1() {{\n    // file {file}\n}}\n");
+        place.stage.write(&format!("project/src/f{file}.rs"), &text);
+    }
+    let mut servers = [place.server(), place.server(), place.server()];
+    for server in &mut servers[..2] {
+        server
+            .send("index_repository", &json!({ "path": place.project }))
+            .unwrap();
+    }
+    for number in 0..20 {
+        let content = format!("saved meanwhile, number {number}");
+        let result = servers[2].call("checkpoint_save", &place.checkpoint(&content));
+        assert_ne!(result["isError"], true, "{result}");
+    }
+    for server in &mut servers[..2] {
+        let answer = server.answer().unwrap();
+        assert_ne!(answer["result"]["isError"], true, "{answer}");
+    }
+
+    let file = place.database();
+    assert_whole(&file);
+    assert_eq!(bodies(&file).len(), 20);
+    assert_eq!(shown_rounds(&file), BTreeMap::from([("1".to_owned(), 200)]));
+}
+
 #[test]
 fn a_full_disk_is_said_and_loses_nothing() {
     let place = Place::new();

@@ -7,6 +7,7 @@ mod changing;
 mod configured;
 mod failures;
 mod faults;
+mod flow;
 mod http;
 mod listening;
 mod lists;

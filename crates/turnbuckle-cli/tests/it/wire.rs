@@ -73,11 +73,6 @@ impl Wire {
         self.child.kill().unwrap();
     }
 
-    /// The id of the process.
-    pub(crate) fn child(&mut self) -> &mut Child {
-        &mut self.child
-    }
-
     fn request(&mut self, method: &str, mut params: Value) -> Option<u64> {
         self.last += 1;
         params["_meta"] = json!({
