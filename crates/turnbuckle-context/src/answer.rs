@@ -26,7 +26,9 @@ pub(crate) struct Answer<T>(pub(crate) T);
 
 impl<T: Readable + Serialize + JsonSchema + Send + 'static> IntoOutput for Answer<T> {
     fn output_schema() -> Option<Map<String, Value>> {
-        <T as IntoOutput>::output_schema()
+        let mut schema = <T as IntoOutput>::output_schema()?;
+        schema.values_mut().for_each(shorten);
+        Some(schema)
     }
 
     fn into_output(self, _promised: bool) -> Result<Output, ToolError> {
@@ -34,6 +36,19 @@ impl<T: Readable + Serialize + JsonSchema + Send + 'static> IntoOutput for Answe
         Ok(CallToolResult::text(self.0.text())
             .structured_content(data)
             .into())
+    }
+}
+
+/// Drops what says nothing to a reader of answers: that a count is not negative, and how wide a number is.
+fn shorten(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            // A member that is called so is itself a schema, and no number or text.
+            members.retain(|key, value| !matches!(key.as_str(), "minimum" | "format") || value.is_object());
+            members.values_mut().for_each(shorten);
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        _ => {}
     }
 }
 

@@ -6,13 +6,14 @@ pub mod collections;
 mod database;
 mod dense;
 mod desk;
-#[path = "embedding_stub.rs"]
 pub mod embedding;
 mod error;
 mod failure;
 pub mod fuse;
 pub mod index;
 mod known;
+pub mod fuse;
+pub mod index;
 mod library;
 pub mod memory;
 pub mod operations;

@@ -108,7 +108,7 @@ async fn run(
             Err(_) => ControlFlow::Break(()),
         };
         let (root, branch) = (project.folder(), project.branch());
-        let redactor = desk.redactor();
+        let redactor = index::Redactor::standard();
         let done = index::index(&database, root, branch, &options, redactor, &mut watch);
         close(&database, id, done, options)
     }));
@@ -127,7 +127,9 @@ async fn run(
 #[expect(clippy::cast_precision_loss, reason = "nobody indexes 2^53 files")]
 async fn report(cx: &Context, step: Step) {
     let (done, total) = (step.files_done as f64, step.files_total);
-    let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
+    let of = total
+        .map(|total| format!(" of {total}"))
+        .unwrap_or_default();
     let message = format!("{}{of} files, {} chunks", step.files_done, step.chunks);
     cx.progress_message(done, total.map(|total| total as f64), message)
         .await;
@@ -197,7 +199,10 @@ impl Readable for IndexAnswer {
             counts.collect::<Vec<_>>().join(", ")
         };
         if !self.left_out.is_empty() {
-            let reasons = self.left_out.iter().map(|(reason, count)| (*reason, *count));
+            let reasons = self
+                .left_out
+                .iter()
+                .map(|(reason, count)| (*reason, *count));
             let _ = write!(text, "\nLeft out: {}.", counted(reasons.collect()));
         }
         if !self.redacted.is_empty() {

@@ -114,9 +114,10 @@ pub(super) async fn search(
         })
         .await?;
     let (tree, freshness, database) = index;
-    let index = IndexState::of(&tree, freshness).without_reasons();
+    let index = IndexState::of(&tree, freshness);
     if index.state() != State::Fresh {
-        let data = json!({ "message": "the index is being brought up to date", "state": index.state() });
+        let data =
+            json!({ "message": "the index is being brought up to date", "state": index.state() });
         cx.log_as(LogLevel::Notice, Some("index"), data).await;
         catch_up(&desk, &database, tree);
     }
@@ -141,7 +142,7 @@ fn current(
     database: &Arc<Database>,
 ) -> Result<(Tree, Freshness), ContextError> {
     if let Some(tree) = index::tree_for(database, project.folder())? {
-        let refreshed = index::refresh(database, &tree, desk.redactor(), REFRESH)?;
+        let refreshed = index::refresh(database, &tree, index::Redactor::standard(), REFRESH)?;
         return Ok((refreshed.tree, refreshed.freshness));
     }
     let begun = Instant::now();
@@ -151,7 +152,14 @@ fn current(
     };
     let (root, branch) = (project.checkout(), project.branch());
     let options = IndexOptions::default();
-    let indexed = index::index(database, root, branch, &options, desk.redactor(), &mut watch);
+    let indexed = index::index(
+        database,
+        root,
+        branch,
+        &options,
+        index::Redactor::standard(),
+        &mut watch,
+    );
     match indexed {
         Ok(indexed) => Ok((indexed.tree, Freshness::Fresh)),
         Err(ContextError::Cancelled) => Err(ContextError::refused(
