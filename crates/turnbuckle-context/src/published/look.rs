@@ -86,11 +86,9 @@ type Read = (Vec<Entry>, Vec<Item>);
 fn read(desk: &Desk, owner: &Owner, place: &str) -> Result<Option<Read>, ContextError> {
     let library = desk.library();
     if place == SHARED {
-        // Nothing is made here: who only looks leaves no trace.
-        if !library.folder().join(owner.id()).join("shared.db").exists() {
+        let Some(shared) = library.known_shared(owner)? else {
             return Ok(None);
-        }
-        let shared = library.shared(owner)?;
+        };
         let skills = memory::list(&shared, Kind::Skill, MOST_SKILLS, None)?.items;
         let skills = skills.into_iter().map(|item| desk.clean(item)).collect();
         return Ok(Some((newest(desk, &shared, Kind::Remediation)?, skills)));

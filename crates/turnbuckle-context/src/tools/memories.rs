@@ -212,7 +212,7 @@ fn searched(
         databases.push(database);
     }
     if kind != Kind::Checkpoint {
-        databases.push(desk.library().shared(owner)?);
+        databases.extend(desk.library().known_shared(owner)?);
     }
     Ok((project, databases))
 }
