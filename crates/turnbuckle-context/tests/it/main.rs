@@ -1,5 +1,6 @@
 //! What the parts of the context server do together.
 
 mod index;
+mod index_killed;
 mod memory;
 mod secrets;
