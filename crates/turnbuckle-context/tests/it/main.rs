@@ -1,6 +1,11 @@
-//! What the parts of the context server do together.
+//! How the parts of the context server work together.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod index;
 mod index_killed;
 mod memory;
+mod scale;
 mod secrets;
+mod surface;
+mod transfer;

@@ -1,0 +1,65 @@
+//! Measures how well the context server finds things. `README.md` says what the figures mean.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command prints"
+)]
+
+mod cosqa;
+mod failure;
+mod indexed;
+mod judged;
+mod measure;
+mod report;
+mod repositories;
+
+use std::process::ExitCode;
+
+use crate::failure::Failure;
+use crate::report::Report;
+
+const USAGE: &str = "\
+usage: turnbuckle-eval [--json] [--misses] cosqa
+       turnbuckle-eval [--json] [--misses] repositories [FOLDER...]
+
+cosqa         500 questions to 6,267 functions; the data is below $TURNBUCKLE_DATA
+repositories  the judged queries of eval/queries, on packages in these folders
+              (by default where eval/fetch.py puts them)
+
+--json        prints the figures as JSON
+--misses      names the questions whose answer is not the first file
+
+Exits with 1 if a figure is below what it must be, with 2 if nothing could be measured.";
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let mut switch = |name: &str| {
+        let before = words.len();
+        words.retain(|word| word != name);
+        words.len() < before
+    };
+    let (json, misses) = (switch("--json"), switch("--misses"));
+    match measure(&words) {
+        Ok(report) => {
+            let text = if json {
+                report.to_json()
+            } else {
+                report.to_table(misses)
+            };
+            println!("{text}");
+            ExitCode::from(u8::from(!report.is_good_enough()))
+        }
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn measure(words: &[String]) -> Result<Report, Failure> {
+    match words {
+        [command] if command == "cosqa" => cosqa::measure(),
+        [command, folders @ ..] if command == "repositories" => repositories::measure(folders),
+        _ => Err(Failure::new(USAGE)),
+    }
+}

@@ -1,0 +1,120 @@
+//! The figures, for people and for programs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::measure::Worth;
+
+/// All that was measured.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    pub(crate) rows: Vec<Row>,
+    /// What the row of this name must reach at least.
+    pub(crate) goal: Goal,
+    #[serde(skip)]
+    pub(crate) misses: Vec<Miss>,
+}
+
+/// The figures of some questions.
+#[derive(Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) questions: usize,
+    pub(crate) ndcg_at_10: f64,
+    pub(crate) mrr_at_10: f64,
+    /// By kind of question, where there are kinds.
+    pub(crate) natural: Option<f64>,
+    pub(crate) symbol: Option<f64>,
+    /// Milliseconds that half of the searches took less than.
+    pub(crate) median_ms: f64,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Goal {
+    pub(crate) row: String,
+    pub(crate) ndcg_at_10: f64,
+}
+
+/// A question whose answer is not what it could be.
+pub(crate) struct Miss {
+    pub(crate) question: String,
+    pub(crate) ndcg: f64,
+    pub(crate) wanted: Vec<String>,
+    pub(crate) found: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn is_good_enough(&self) -> bool {
+        let mut judged = self.rows.iter().filter(|row| row.name == self.goal.row);
+        judged.all(|row| row.ndcg_at_10 >= self.goal.ndcg_at_10)
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("numbers and names are always JSON")
+    }
+
+    pub(crate) fn to_table(&self, with_misses: bool) -> String {
+        let mut text = String::from(
+            "                        questions  nDCG@10  MRR@10  natural  symbol  median ms\n",
+        );
+        for row in &self.rows {
+            let part = |worth: Option<f64>| worth.map_or("-".into(), |worth| format!("{worth:.3}"));
+            let _ = writeln!(
+                text,
+                "{:<24}{:>9}  {:>7.3}  {:>6.3}  {:>7}  {:>6}  {:>9.1}",
+                row.name,
+                row.questions,
+                row.ndcg_at_10,
+                row.mrr_at_10,
+                part(row.natural),
+                part(row.symbol),
+                row.median_ms,
+            );
+        }
+        let verdict = if self.is_good_enough() {
+            "reached"
+        } else {
+            "missed"
+        };
+        let Goal { row, ndcg_at_10 } = &self.goal;
+        let _ = write!(
+            text,
+            "goal: nDCG@10 of {row} at least {ndcg_at_10:.2}: {verdict}"
+        );
+        if with_misses {
+            self.write_misses(&mut text);
+        }
+        text
+    }
+
+    fn write_misses(&self, text: &mut String) {
+        for miss in &self.misses {
+            let _ = write!(text, "\n\n{:.2}  {}", miss.ndcg, miss.question);
+            for wanted in &miss.wanted {
+                let _ = write!(text, "\n      wanted {wanted}");
+            }
+            for found in &miss.found {
+                let _ = write!(text, "\n      found  {found}");
+            }
+        }
+    }
+}
+
+impl Row {
+    pub(crate) fn new(name: impl Into<String>, worths: &[Worth], mut times: Vec<Duration>) -> Self {
+        let mean = Worth::mean(worths.iter().copied());
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        Self {
+            name: name.into(),
+            questions: worths.len(),
+            ndcg_at_10: mean.ndcg,
+            mrr_at_10: mean.mrr,
+            natural: None,
+            symbol: None,
+            median_ms: median.as_secs_f64() * 1e3,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The judged queries, asked of the packages they are about.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+use crate::indexed::Indexed;
+use crate::judged::{Judged, Kind};
+use crate::measure::{LOOKED_AT, Worth};
+use crate::report::{Goal, Miss, Report, Row};
+
+/// The row that is judged: all queries that were looked at while the ranking was made.
+const TUNED: &str = "tuned";
+const GOAL: f64 = 0.80;
+
+/// What one query was worth.
+struct Answered {
+    tuned: bool,
+    kind: Kind,
+    worth: Worth,
+    time: Duration,
+}
+
+pub(crate) fn measure(folders: &[String]) -> Result<Report, Failure> {
+    let folders = places(folders);
+    let mut rows = Vec::new();
+    let mut misses = Vec::new();
+    let mut all: Vec<Answered> = Vec::new();
+    for judged in Judged::all()? {
+        let Some(folder) = find(&folders, &judged.folder()) else {
+            let message = format!("there is no {}: run eval/fetch.py first", judged.folder());
+            return Err(Failure::new(message));
+        };
+        let answered = ask(&judged, &folder, &mut misses)?;
+        let note = if judged.tuned {
+            ""
+        } else {
+            ", never looked at"
+        };
+        rows.push(row(format!("{}{note}", judged.package), answered.iter()));
+        all.extend(answered);
+    }
+    let tuned = all.iter().filter(|answered| answered.tuned);
+    rows.insert(0, row(TUNED.to_owned(), tuned));
+    misses.sort_by(|one, other| one.ndcg.total_cmp(&other.ndcg));
+    Ok(Report {
+        rows,
+        goal: Goal {
+            row: TUNED.to_owned(),
+            ndcg_at_10: GOAL,
+        },
+        misses,
+    })
+}
+
+fn places(folders: &[String]) -> Vec<PathBuf> {
+    if folders.is_empty() {
+        return vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/eval")];
+    }
+    folders.iter().map(PathBuf::from).collect()
+}
+
+/// A folder of this name, among those given or in one of them.
+fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
+    let itself = |folder: &&PathBuf| folder.ends_with(name);
+    let inside = || folders.iter().map(|folder| folder.join(name));
+    let itself = folders.iter().find(itself).cloned();
+    itself.or_else(|| inside().find(|folder| folder.is_dir()))
+}
+
+fn ask(judged: &Judged, folder: &Path, misses: &mut Vec<Miss>) -> Result<Vec<Answered>, Failure> {
+    let index = Indexed::new(folder)?;
+    let mut answered = Vec::with_capacity(judged.queries.len());
+    for query in &judged.queries {
+        let begun = Instant::now();
+        let found = index.search(&query.text, LOOKED_AT)?;
+        let time = begun.elapsed();
+        let grades: Vec<u32> = found.iter().map(|path| query.grade(path)).collect();
+        let worth = Worth::of(&grades, &query.grades());
+        // What nobody may look at is not shown.
+        if judged.tuned && worth.ndcg < 0.9 {
+            let graded = |path: &String| format!("{} {path}", query.grade(path));
+            let wanted = query
+                .relevant
+                .iter()
+                .map(|file| format!("{} {}", file.grade, file.path));
+            misses.push(Miss {
+                question: query.text.clone(),
+                ndcg: worth.ndcg,
+                wanted: wanted.collect(),
+                found: found.iter().map(graded).collect(),
+            });
+        }
+        answered.push(Answered {
+            tuned: judged.tuned,
+            kind: query.kind,
+            worth,
+            time,
+        });
+    }
+    Ok(answered)
+}
+
+fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered> + Clone) -> Row {
+    let worths: Vec<Worth> = answered.clone().map(|one| one.worth).collect();
+    let times = answered.clone().map(|one| one.time).collect();
+    let of = |kind: Kind| {
+        let some = answered.clone().filter(move |one| one.kind == kind);
+        Some(Worth::mean(some.map(|one| one.worth)).ndcg)
+    };
+    Row {
+        natural: of(Kind::Natural),
+        symbol: of(Kind::Symbol),
+        ..Row::new(name, &worths, times)
+    }
+}
