@@ -40,7 +40,10 @@ fn answer(index: &Indexed, questions: &[Question]) -> Result<Report, Failure> {
         let found = index.search(&question.doc, LOOKED_AT)?;
         times.push(begun.elapsed());
         let wanted = file_name(question.retrieval_idx);
-        let grades: Vec<u32> = found.iter().map(|path| u32::from(*path == wanted)).collect();
+        let grades: Vec<u32> = found
+            .iter()
+            .map(|path| u32::from(*path == wanted))
+            .collect();
         let worth = Worth::of(&grades, &[1]);
         worths.push(worth);
         if worth.mrr < 1.0 {

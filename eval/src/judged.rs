@@ -80,7 +80,10 @@ impl Query {
     }
 
     pub(crate) fn grades(&self) -> Vec<u32> {
-        self.relevant.iter().map(|relevant| relevant.grade).collect()
+        self.relevant
+            .iter()
+            .map(|relevant| relevant.grade)
+            .collect()
     }
 }
 

@@ -10,8 +10,8 @@ mod failure;
 mod indexed;
 mod judged;
 mod measure;
-mod repositories;
 mod report;
+mod repositories;
 
 use std::process::ExitCode;
 

@@ -46,7 +46,8 @@ impl Worth {
 
 fn gain(grades: &[u32]) -> f64 {
     let ranked = (2_u32..).zip(grades.iter().take(LOOKED_AT));
-    let gains = ranked.map(|(rank, grade)| (2_f64.powf(f64::from(*grade)) - 1.0) / f64::from(rank).log2());
+    let gains =
+        ranked.map(|(rank, grade)| (2_f64.powf(f64::from(*grade)) - 1.0) / f64::from(rank).log2());
     gains.sum()
 }
 
@@ -57,7 +58,13 @@ mod tests {
     #[test]
     fn the_ideal_order_is_worth_one() {
         let worth = Worth::of(&[3, 2, 1], &[1, 3, 2]);
-        assert_eq!(worth, Worth { ndcg: 1.0, mrr: 1.0 });
+        assert_eq!(
+            worth,
+            Worth {
+                ndcg: 1.0,
+                mrr: 1.0
+            }
+        );
     }
 
     #[test]

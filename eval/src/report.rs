@@ -73,9 +73,16 @@ impl Report {
                 row.median_ms,
             );
         }
-        let verdict = if self.is_good_enough() { "reached" } else { "missed" };
+        let verdict = if self.is_good_enough() {
+            "reached"
+        } else {
+            "missed"
+        };
         let Goal { row, ndcg_at_10 } = &self.goal;
-        let _ = write!(text, "goal: nDCG@10 of {row} at least {ndcg_at_10:.2}: {verdict}");
+        let _ = write!(
+            text,
+            "goal: nDCG@10 of {row} at least {ndcg_at_10:.2}: {verdict}"
+        );
         if with_misses {
             self.write_misses(&mut text);
         }

@@ -32,7 +32,11 @@ pub(crate) fn measure(folders: &[String]) -> Result<Report, Failure> {
             return Err(Failure::new(message));
         };
         let answered = ask(&judged, &folder, &mut misses)?;
-        let note = if judged.tuned { "" } else { ", never looked at" };
+        let note = if judged.tuned {
+            ""
+        } else {
+            ", never looked at"
+        };
         rows.push(row(format!("{}{note}", judged.package), answered.iter()));
         all.extend(answered);
     }
@@ -64,11 +68,7 @@ fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     itself.or_else(|| inside().find(|folder| folder.is_dir()))
 }
 
-fn ask(
-    judged: &Judged,
-    folder: &Path,
-    misses: &mut Vec<Miss>,
-) -> Result<Vec<Answered>, Failure> {
+fn ask(judged: &Judged, folder: &Path, misses: &mut Vec<Miss>) -> Result<Vec<Answered>, Failure> {
     let index = Indexed::new(folder)?;
     let mut answered = Vec::with_capacity(judged.queries.len());
     for query in &judged.queries {
@@ -80,7 +80,10 @@ fn ask(
         // What nobody may look at is not shown.
         if judged.tuned && worth.ndcg < 0.9 {
             let graded = |path: &String| format!("{} {path}", query.grade(path));
-            let wanted = query.relevant.iter().map(|file| format!("{} {}", file.grade, file.path));
+            let wanted = query
+                .relevant
+                .iter()
+                .map(|file| format!("{} {}", file.grade, file.path));
             misses.push(Miss {
                 question: query.text.clone(),
                 ndcg: worth.ndcg,
