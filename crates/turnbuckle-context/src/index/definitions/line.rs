@@ -305,8 +305,7 @@ fn block<'t>(family: &Family, line: &'t str) -> Found<'t> {
     let kind = kind_of(family, word)?;
     let name = after
         .split('"')
-        .filter(|part| !part.trim().is_empty() && !part.contains('{'))
-        .next_back()?;
+        .rfind(|part| !part.trim().is_empty() && !part.contains('{'))?;
     Some((name, kind))
 }
 
