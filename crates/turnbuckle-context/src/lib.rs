@@ -13,8 +13,6 @@ mod failure;
 pub mod fuse;
 pub mod index;
 mod known;
-pub mod fuse;
-pub mod index;
 mod library;
 pub mod memory;
 pub mod operations;
