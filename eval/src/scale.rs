@@ -46,3 +46,24 @@ fn within(name: &str, used: f64, limit: f64, unit: &str) -> bool {
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_within(words: [&str; 2]) -> bool {
+        measure(&words.map(str::to_owned)).unwrap()
+    }
+
+    #[test]
+    fn little_stays_within_its_limits() {
+        assert!(is_within(["files", "60"]));
+        assert!(is_within(["checkpoints", "200"]));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        assert!(measure(&[]).is_err());
+        assert!(measure(&["files".to_owned(), "many".to_owned()]).is_err());
+    }
+}
