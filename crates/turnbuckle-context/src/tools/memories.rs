@@ -21,7 +21,7 @@ use crate::{ContextError, Database, Owner, Project};
 pub(super) struct Receipt {
     operation_id: String,
     status: &'static str,
-    /// False if the same was there already.
+    /// False: it was there already.
     is_new: bool,
     /// Near duplicates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -212,7 +212,7 @@ fn searched(
         databases.push(database);
     }
     if kind != Kind::Checkpoint {
-        databases.push(desk.library().shared(owner)?);
+        databases.extend(desk.library().known_shared(owner)?);
     }
     Ok((project, databases))
 }

@@ -4,7 +4,9 @@
 
 mod checkpoints;
 mod definitions;
+mod isolation;
 mod memories;
 mod place;
 mod prompts;
+mod repository;
 mod resources;

@@ -29,7 +29,7 @@ const FIRST_INDEX: Duration = Duration::from_secs(5);
 pub(super) struct SearchArgs {
     #[schemars(length(min = 1))]
     query: String,
-    /// Absolute path of the project.
+    /// Absolute path.
     project_path: String,
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
@@ -114,9 +114,10 @@ pub(super) async fn search(
         })
         .await?;
     let (tree, freshness, database) = index;
-    let index = IndexState::of(&tree, freshness).without_reasons();
+    let index = IndexState::of(&tree, freshness);
     if index.state() != State::Fresh {
-        let data = json!({ "message": "the index is being brought up to date", "state": index.state() });
+        let data =
+            json!({ "message": "the index is being brought up to date", "state": index.state() });
         cx.log_as(LogLevel::Notice, Some("index"), data).await;
         catch_up(&desk, &database, tree);
     }
@@ -151,7 +152,14 @@ fn current(
     };
     let (root, branch) = (project.checkout(), project.branch());
     let options = IndexOptions::default();
-    let indexed = index::index(database, root, branch, &options, desk.redactor(), &mut watch);
+    let indexed = index::index(
+        database,
+        root,
+        branch,
+        &options,
+        desk.redactor(),
+        &mut watch,
+    );
     match indexed {
         Ok(indexed) => Ok((indexed.tree, Freshness::Fresh)),
         Err(ContextError::Cancelled) => Err(ContextError::refused(
