@@ -29,10 +29,12 @@ pub(super) fn measure(count: usize) -> Result<bool, Failure> {
     let tree = index_all(&db, &repository, count)?;
     look_again(&db, &tree)?;
     change_some(&db, &tree, &repository)?;
-    let memory =
-        most_memory().ok_or(Failure::new("this system does not say what memory it gave"))?;
-    println!("memory: {:.0} MB at most", megabytes(memory));
-    Ok(within("memory", megabytes(memory), MOST_MEGABYTES, "MB"))
+    let Some(memory) = most_memory().map(megabytes) else {
+        println!("memory: this system does not say");
+        return Ok(true);
+    };
+    println!("memory: {memory:.0} MB at most");
+    Ok(within("memory", memory, MOST_MEGABYTES, "MB"))
 }
 
 fn index_all(db: &Database, repository: &Repository, count: usize) -> Result<Tree, Failure> {
