@@ -39,12 +39,19 @@ impl<T: Readable + Serialize + JsonSchema + Send + 'static> IntoOutput for Answe
     }
 }
 
-/// Drops what says nothing to a reader of answers: that a count is not negative, and how wide a number is.
+/// Drops what says little to a reader of answers: that a count is not negative, how wide a number is, that a map takes
+/// anything, and which members every item has.
 fn shorten(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
-            // A member that is called so is itself a schema, and no number or text.
-            members.retain(|key, value| !matches!(key.as_str(), "minimum" | "format") || value.is_object());
+            members.retain(|key, value| match key.as_str() {
+                // Members of answers that are called like this are described by an object.
+                "minimum" => !value.is_number(),
+                "format" => !value.is_string(),
+                "required" => !value.is_array(),
+                "additionalProperties" => *value != true,
+                _ => true,
+            });
             members.values_mut().for_each(shorten);
         }
         Value::Array(items) => items.iter_mut().for_each(shorten),
@@ -76,12 +83,12 @@ impl ContentMode {
 // How much the caller wants to read. What documents this type would be listed with every tool.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct Wanted {
-    /// How much of each item; by default a line.
+    /// Default minimal: a line each.
     pub(crate) content_mode: Option<ContentMode>,
-    /// Cap on the answer; default 4000.
-    #[schemars(range(min = 200, max = 100_000))]
+    /// Default 4000.
+    #[schemars(range(min = 200))]
     pub(crate) max_tokens: Option<usize>,
-    /// The last answer's next_cursor.
+    /// From next_cursor.
     pub(crate) cursor: Option<String>,
 }
 

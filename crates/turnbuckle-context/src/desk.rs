@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tracing::Span;
 use turnbuckle_server::Context;
 
@@ -35,6 +36,8 @@ struct Shared {
     long: Arc<Semaphore>,
     /// What is being worked at while nobody waits: the path of an indexed folder, or of a database.
     turns: Mutex<HashSet<PathBuf>>,
+    /// Until when the provider of embeddings is left alone, because it failed.
+    rest: Mutex<Option<Instant>>,
 }
 
 /// The right to work at something alone, given back when it is dropped.
@@ -60,6 +63,7 @@ impl Desk {
                 short: Arc::new(Semaphore::new(AT_ONCE)),
                 long: Arc::new(Semaphore::new(INDEXING_AT_ONCE)),
                 turns: Mutex::default(),
+                rest: Mutex::default(),
             }),
         }
     }
@@ -115,8 +119,16 @@ impl Desk {
     }
 
     fn turns(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
-        let turns = self.shared.turns.lock();
-        turns.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.turns)
+    }
+
+    /// Leaves the provider of embeddings alone for a while.
+    pub(crate) fn rest_until(&self, then: Instant) {
+        *lock(&self.shared.rest) = Some(then);
+    }
+
+    pub(crate) fn is_resting(&self) -> bool {
+        lock(&self.shared.rest).is_some_and(|then| Instant::now() < then)
     }
 
     /// Runs work that waits for the disk on a thread that may.
@@ -159,6 +171,10 @@ impl Desk {
             },
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Turn {

@@ -2,6 +2,8 @@
 //!
 //! Templates reach everything; [`published`](crate::published) lists the newest.
 
+use std::fmt::Write as _;
+
 use serde::Deserialize;
 use turnbuckle_protocol::types::{ResourceContents, TextResourceContents};
 use turnbuckle_server::{Completing, Contents, Context, RequestError, ResourceTemplate};
@@ -38,6 +40,27 @@ pub(crate) fn templates(desk: &Desk) -> Vec<ResourceTemplate> {
 /// The address of something that was saved.
 pub(crate) fn address(kind: Kind, id: &str) -> String {
     format!("{kind}://{id}")
+}
+
+/// The address of a collection. A branch may be called almost anything.
+pub(crate) fn collection_address(name: &str) -> String {
+    let mut uri = "collection://".to_owned();
+    for (at, part) in name.splitn(3, '/').enumerate() {
+        if at > 0 {
+            uri.push('/');
+        }
+        for byte in part.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    uri.push(char::from(byte));
+                }
+                _ => {
+                    let _ = write!(uri, "%{byte:02X}");
+                }
+            }
+        }
+    }
+    uri
 }
 
 #[derive(Deserialize)]
@@ -150,7 +173,7 @@ pub(crate) async fn read_collection(
         .map_err(for_reader)?;
     let found = found.ok_or_else(RequestError::not_found)?;
     let text = serde_json::to_string(&found)?;
-    let uri = format!("collection://{}", found.name);
+    let uri = collection_address(&found.name);
     let contents = TextResourceContents::new(uri, text).mime_type(JSON);
     Ok(Contents::from(ResourceContents::from(contents)))
 }
@@ -187,7 +210,7 @@ fn page(known: &KnownItem) -> String {
                 item.title, item.body
             );
             if !item.detail.is_empty() {
-                text.push_str(&format!("\n## Context\n\n{}\n", item.detail));
+                let _ = write!(text, "\n## Context\n\n{}\n", item.detail);
             }
             text
         }

@@ -21,7 +21,7 @@ use crate::{ContextError, Database, Owner, Project};
 pub(super) struct Receipt {
     operation_id: String,
     status: &'static str,
-    /// False if the same was there already.
+    /// False: it was there already.
     is_new: bool,
     /// Near duplicates.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -17,12 +17,15 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
             .destructive(false)
             .idempotent()
             .task(TaskSupport::Optional),
-        tool(desk, "repository_search", "Search repository", search::search)
-            .description(
-                "Find files and places in a repository by words, names or a question. Indexes small ones by itself.",
-            )
-            .read_only()
-            .destructive(false)
-            .idempotent(),
+        tool(
+            desk,
+            "repository_search",
+            "Search repository",
+            search::search,
+        )
+        .description("Find code and text in a repository by words, names or a question.")
+        .read_only()
+        .destructive(false)
+        .idempotent(),
     ]
 }

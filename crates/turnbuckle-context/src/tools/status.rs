@@ -23,7 +23,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
     vec![
         tool(desk, "status", "Status", status)
             .description(
-                "Health; with operation_id what came of a call; with project_path what is kept and how fresh its index is.",
+                "Health; by operation_id how a call ended; by project_path what is kept and how fresh its index is.",
             )
             .read_only()
             .destructive(false)
@@ -34,7 +34,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 #[derive(Deserialize, JsonSchema)]
 struct StatusArgs {
     operation_id: Option<String>,
-    /// Absolute path of the project.
+    /// Absolute path.
     project_path: Option<String>,
 }
 
@@ -110,7 +110,7 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
     let (project, database) = desk.open(owner, path)?;
     let mut indexes = Vec::new();
     for tree in index::trees(&database)? {
-        let refreshed = index::refresh(&database, &tree, index::Redactor::standard(), LOOK)?;
+        let refreshed = index::refresh(&database, &tree, desk.redactor(), LOOK)?;
         indexes.push(IndexDetails::of(&refreshed.tree, refreshed.freshness));
     }
     let (items, running) = database.read(|db| {

@@ -29,7 +29,7 @@ const FIRST_INDEX: Duration = Duration::from_secs(5);
 pub(super) struct SearchArgs {
     #[schemars(length(min = 1))]
     query: String,
-    /// Absolute path of the project.
+    /// Absolute path.
     project_path: String,
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
@@ -142,7 +142,7 @@ fn current(
     database: &Arc<Database>,
 ) -> Result<(Tree, Freshness), ContextError> {
     if let Some(tree) = index::tree_for(database, project.folder())? {
-        let refreshed = index::refresh(database, &tree, index::Redactor::standard(), REFRESH)?;
+        let refreshed = index::refresh(database, &tree, desk.redactor(), REFRESH)?;
         return Ok((refreshed.tree, refreshed.freshness));
     }
     let begun = Instant::now();
@@ -157,7 +157,7 @@ fn current(
         root,
         branch,
         &options,
-        index::Redactor::standard(),
+        desk.redactor(),
         &mut watch,
     );
     match indexed {

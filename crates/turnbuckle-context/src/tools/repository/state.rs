@@ -129,7 +129,7 @@ pub(in crate::tools) fn catch_up(desk: &Desk, database: &Arc<Database>, tree: Tr
     tokio::spawn(async move {
         let work = desk.block_long(move |desk| {
             let _turn = turn;
-            index::refresh(&database, &tree, index::Redactor::standard(), AFTERWARDS)
+            index::refresh(&database, &tree, desk.redactor(), AFTERWARDS)
         });
         if let Err(error) = work.await {
             tracing::warn!(%error, "an index could not be brought up to date");

@@ -46,7 +46,6 @@ async fn what_is_saved_can_be_listed_and_read_in_every_way_to_talk() {
 }
 
 #[tokio::test]
-#[ignore = "collections are not there yet"]
 async fn the_list_is_true_when_another_process_writes() {
     let place = Place::new();
     let mut here = Peer::connect(place.server()).await;
@@ -122,7 +121,6 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-#[ignore = "collections are not there yet"]
 async fn collections_are_listed_counted_and_told_of_in_both_eras() {
     for revision in [None, Some("2025-11-25")] {
         let place = Place::new();
