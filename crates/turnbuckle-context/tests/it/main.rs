@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod index;
+mod index_killed;
 mod memory;
 mod scale;
 mod secrets;
