@@ -74,7 +74,7 @@ pub(crate) struct Options {
     #[arg(long = "header", global = true, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) headers: Vec<(String, Secret)>,
 
-    /// Use what a project's configuration says without asking
+    /// Use what a project's configuration says, and tools that have changed, without asking
     #[arg(long, short, global = true)]
     pub(crate) yes: bool,
 
@@ -126,6 +126,9 @@ pub(crate) enum Command {
     Listen(commands::Listen),
     Ping(commands::Ping),
     Servers(commands::Servers),
+    Serve(commands::Serve),
+    #[command(name = "context")]
+    Memory(commands::Memory),
     Completions(commands::Completions),
     Man(commands::Man),
 }
@@ -146,7 +149,7 @@ pub(crate) struct Program {
     pub(crate) command: Vec<String>,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
     let seconds = match unit {
@@ -154,7 +157,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err("write it as 500ms, 30s, 2m or 1h".to_owned()),
+        "d" => 86_400.0,
+        _ => return Err("write it as 500ms, 30s, 2m, 1h or 90d".to_owned()),
     };
     let number: f64 = number
         .parse()

@@ -3,6 +3,7 @@
 mod call;
 mod complete;
 mod completions;
+mod context;
 mod info;
 mod listen;
 mod man;
@@ -11,6 +12,7 @@ mod prompt;
 mod prompts;
 mod read;
 mod resources;
+mod serve;
 mod servers;
 mod skills;
 mod tools;
@@ -18,6 +20,7 @@ mod tools;
 pub(crate) use call::Call;
 pub(crate) use complete::Complete;
 pub(crate) use completions::Completions;
+pub(crate) use context::Memory;
 pub(crate) use info::Info;
 pub(crate) use listen::Listen;
 pub(crate) use man::Man;
@@ -26,6 +29,7 @@ pub(crate) use prompt::Prompt;
 pub(crate) use prompts::Prompts;
 pub(crate) use read::Read;
 pub(crate) use resources::Resources;
+pub(crate) use serve::Serve;
 pub(crate) use servers::Servers;
 pub(crate) use skills::Skills;
 pub(crate) use tools::Tools;
@@ -49,6 +53,8 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result {
         Command::Listen(command) => command.run(context).await,
         Command::Ping(command) => command.run(context).await,
         Command::Servers(command) => command.run(context),
+        Command::Serve(command) => command.run(context).await,
+        Command::Memory(command) => command.run(context),
         Command::Completions(command) => command.run(context),
         Command::Man(command) => command.run(context),
     }

@@ -2,6 +2,8 @@
 //!
 //! Read once, by `main`; everything else takes the value, so that tests say what there is.
 
+mod user;
+
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -17,6 +19,8 @@ pub(crate) struct Environment {
     pub(crate) cwd: PathBuf,
     /// The environment's variables that are text.
     pub(crate) vars: BTreeMap<String, String>,
+    /// The name of the user, as far as it can be known without asking the environment; it decides whose data is seen.
+    pub(crate) user: String,
     /// What can be shown, and who can be asked.
     pub(crate) terminal: Terminal,
 }
@@ -32,6 +36,7 @@ impl Environment {
             home: std::env::home_dir(),
             cwd: std::env::current_dir()?,
             vars: std::env::vars_os().filter_map(text).collect(),
+            user: user::name(),
             terminal: Terminal::of_process(),
         })
     }
@@ -55,6 +60,15 @@ impl Environment {
     pub(crate) fn state_folder(&self) -> Option<PathBuf> {
         match self.platform {
             Platform::Linux => self.folder("XDG_STATE_HOME", ".local/state"),
+            Platform::MacOs => self.below_home("Library/Application Support"),
+            Platform::Windows => self.folder("LOCALAPPDATA", "AppData/Local"),
+        }
+    }
+
+    /// Returns the folder that applications keep the user's data in.
+    pub(crate) fn data_folder(&self) -> Option<PathBuf> {
+        match self.platform {
+            Platform::Linux => self.folder("XDG_DATA_HOME", ".local/share"),
             Platform::MacOs => self.below_home("Library/Application Support"),
             Platform::Windows => self.folder("LOCALAPPDATA", "AppData/Local"),
         }

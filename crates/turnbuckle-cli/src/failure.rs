@@ -1,6 +1,7 @@
 //! What went wrong, how to go on, and the exit code that says so.
 
 mod of_client;
+mod of_context;
 
 use std::fmt::Write as _;
 use std::io;

@@ -1,8 +1,9 @@
 //! The command `turnbuckle`: calls MCP servers from a terminal.
 //!
 //! [`arguments`] is the command line, [`commands`] has a file for each command. [`servers`] finds servers in the
-//! configurations that people have, [`trust`] asks before a project's commands run, [`pairs`] makes
-//! arguments of calls, [`form`] and [`visit`] ask what a server wants to know, and [`output`] is what people see.
+//! configurations that people have, [`trust`] asks before a project's commands run, [`known_tools`] before a tool is
+//! called that has changed; both remember by [`state`]. [`pairs`] makes arguments of calls, [`form`] and [`visit`] ask
+//! what a server wants to know, and [`output`] is what people see.
 
 mod arguments;
 mod commands;
@@ -10,12 +11,15 @@ mod context;
 mod environment;
 mod failure;
 mod form;
+mod known_tools;
+mod memory;
 mod output;
 mod pairs;
 mod questions;
 mod secret;
 mod servers;
 mod session;
+mod state;
 mod target;
 mod trust;
 mod visit;

@@ -70,7 +70,7 @@ impl Questions {
     }
 
     /// Runs a conversation where it holds up nobody else; `None` if the terminal broke.
-    async fn at_terminal<T: Send + 'static>(
+    pub(crate) async fn at_terminal<T: Send + 'static>(
         &self,
         talk: impl FnOnce(&mut Talk<'_>) -> io::Result<T> + Send + 'static,
     ) -> Option<T> {

@@ -8,12 +8,11 @@ mod memory;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Write};
 
-use sha2::{Digest, Sha256};
-
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
 use crate::output::{plain, style};
 use crate::servers::{Entry, Scope, Server};
+use crate::state;
 pub(crate) use memory::Memory;
 
 /// Who can answer the question.
@@ -154,16 +153,7 @@ fn digest(server: &Server) -> String {
             );
         }
     }
-    let mut hash = Sha256::new();
-    for part in parts {
-        // The length keeps two parts from passing for one.
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    state::digest(parts)
 }
 
 #[cfg(test)]

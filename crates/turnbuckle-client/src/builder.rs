@@ -1,5 +1,6 @@
 //! Who a client is, what it can do for a server, and how it behaves.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::lifecycle::EraMemory;
 use crate::limits::Limits;
 use crate::oddity::Oddity;
 use crate::target::Target;
+use crate::tools::ToolDigest;
 use crate::traffic::Traffic;
 
 /// Which era to speak with a server.
@@ -46,6 +48,7 @@ pub struct ClientBuilder {
     pub(crate) max_rounds: usize,
     pub(crate) limits: Limits,
     pub(crate) log_level: Option<LogLevel>,
+    pub(crate) pinned: HashMap<String, ToolDigest>,
     pub(crate) listeners: Listeners,
 }
 
@@ -61,6 +64,7 @@ impl ClientBuilder {
             max_rounds: 10,
             limits: Limits::default(),
             log_level: None,
+            pinned: HashMap::new(),
             listeners: Listeners::default(),
         }
     }
@@ -156,6 +160,20 @@ impl ClientBuilder {
     /// Without it a server with a handshake sends what it likes, and one of 2026-07-28 nothing.
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.log_level = Some(level);
+        self
+    }
+
+    /// Calls these tools only as long as the server lists them just so, by their names and digests.
+    ///
+    /// Any other call of them ends with [`CallError::NotAsPinned`](crate::CallError::NotAsPinned) before it is sent. What was
+    /// listed last counts. The tools are listed first if this one never was, or if the server said that they changed;
+    /// one that changes and says nothing is found out by the next list. Tools without a pin are called as ever.
+    pub fn pinned_tools(
+        mut self,
+        pins: impl IntoIterator<Item = (impl Into<String>, ToolDigest)>,
+    ) -> Self {
+        let pins = pins.into_iter().map(|(name, digest)| (name.into(), digest));
+        self.pinned.extend(pins);
         self
     }
 

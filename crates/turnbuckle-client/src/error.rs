@@ -10,7 +10,7 @@ use turnbuckle_protocol::{Revision, RpcError};
 use crate::answer::HttpFacts;
 use crate::http::{BadHeader, BadUrl, HttpError};
 use crate::stdio::{Died, SpawnError};
-use crate::tools::ToolOutput;
+use crate::tools::{ToolDigest, ToolOutput};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -129,6 +129,16 @@ pub enum CallError {
         reason: String,
         /// The output as it came.
         output: Box<ToolOutput>,
+    },
+    /// The tool is not the one that was [pinned](crate::ClientBuilder::pinned_tools), so it was not called.
+    #[error("`{tool}` is not the tool that was pinned: {}", instead(.listed))]
+    NotAsPinned {
+        /// The tool that was to be called.
+        tool: String,
+        /// What was pinned.
+        pinned: ToolDigest,
+        /// What the server lists by this name, if it does.
+        listed: Option<ToolDigest>,
     },
     /// The server did not declare what this call needs, so it was not asked.
     #[error("the server does not offer `{capability}`, which `{method}` needs")]
@@ -338,6 +348,13 @@ fn because(reason: &Option<String>) -> String {
     match reason {
         Some(reason) => format!(": {reason}"),
         None => String::new(),
+    }
+}
+
+fn instead(listed: &Option<ToolDigest>) -> String {
+    match listed {
+        Some(digest) => format!("its digest is {digest}"),
+        None => "the server does not list it".to_owned(),
     }
 }
 

@@ -60,6 +60,6 @@ pub use server::Server;
 pub use skills::{Skill, SkillError, SkillMismatch};
 pub use target::Target;
 pub use tasks::{Started, Task};
-pub use tools::{StructuredError, ToolOutput};
+pub use tools::{BadDigest, StructuredError, ToolDigest, ToolFingerprint, ToolOutput};
 pub use traffic::{Direction, Traffic};
 pub use turnbuckle_protocol::pending::Patience;

@@ -3,7 +3,9 @@
 use turnbuckle_protocol::codec::headers::BadMark;
 use turnbuckle_protocol::{RequestId, RpcError};
 
-/// Something that a server should not have done, and that was tolerated.
+use crate::tools::ToolDigest;
+
+/// Something that a server should not have done, or that somebody should know of, and that was tolerated.
 ///
 /// Every oddity is also logged; [`on_oddity`](crate::ClientBuilder::on_oddity) brings it to a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +36,18 @@ pub enum Oddity {
         tool: String,
         /// What is wrong with the mark.
         error: BadMark,
+    },
+    /// A tool that was listed in another way than before. Who approved of it approved of something else;
+    /// [`pinned_tools`](crate::ClientBuilder::pinned_tools) has it refused.
+    ToolChanged {
+        /// Its name.
+        tool: String,
+        /// The digest of what was listed before.
+        before: ToolDigest,
+        /// The digest of what is listed now.
+        now: ToolDigest,
+        /// The members that came, went or changed, such as `description` or `inputSchema`.
+        members: Vec<&'static str>,
     },
     /// A notification whose parameters do not fit.
     InvalidNotification {
@@ -73,6 +87,13 @@ impl std::fmt::Display for Oddity {
                 write!(f, "a request `{method}` that is not welcome")
             }
             Self::BadMark { tool, error } => write!(f, "a tool `{tool}` that is left out: {error}"),
+            Self::ToolChanged { tool, members, .. } => {
+                let members = members.join(", ");
+                write!(
+                    f,
+                    "a tool `{tool}` that has changed since it was listed: {members}"
+                )
+            }
             Self::InvalidNotification { method, error } => {
                 write!(f, "a notification `{method}` that does not fit: {error}")
             }

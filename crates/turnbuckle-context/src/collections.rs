@@ -1,6 +1,20 @@
 //! Collections: what is kept of one branch of one project, under a name.
+//!
+//! A name has `_` where the branch has `/`. Git allows `a/b` and `a_b` side by side; as long as only one of them has
+//! anything, `a_b` means that one. When both have, each is called as Git calls it, and nothing is removed by mistake.
 
-use crate::{ContextError, Library, Owner};
+mod branches;
+
+use std::sync::Arc;
+
+use rusqlite::params;
+
+use self::branches::{Branches, label};
+use crate::database::now;
+use crate::{ContextError, Database, Library, Owner};
+
+const LARGEST_VECTOR: u64 = 65_536;
+const LONGEST_BRANCH: usize = 255;
 
 /// What is kept of one branch.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -14,7 +28,7 @@ pub struct Collection {
 }
 
 /// What was removed with a collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Removed {
     /// Checkpoints, remediations and skills.
     pub items: u64,
@@ -24,9 +38,9 @@ pub struct Removed {
     pub chunks: u64,
 }
 
-/// The name of the collection that a branch of a project has.
+/// The name of the collection that a branch of a project has, as long as no other branch would have the same.
 pub fn name(owner: &Owner, project_id: &str, branch: &str) -> String {
-    format!("{owner}/project_{project_id}/{}", branch.replace('/', "_"))
+    format!("{owner}/project_{project_id}/{}", label(branch))
 }
 
 /// Makes a collection, or changes the size of its vectors. Saving and indexing make them as well.
@@ -36,14 +50,55 @@ pub fn create(
     name: &str,
     vector_size: u64,
 ) -> Result<Collection, ContextError> {
-    let _ = (library, owner, name, vector_size);
-    Err(ContextError::refused("not built yet"))
+    let parsed = Name::parse(name)?;
+    if !(1..=LARGEST_VECTOR).contains(&vector_size) {
+        return Err(ContextError::refused(format!(
+            "`vector_size` is {vector_size}; give a number from 1 to {LARGEST_VECTOR}"
+        )));
+    }
+    if parsed.owner != owner.id() {
+        return Err(ContextError::refused(format!(
+            "`owner_{}` is not you; the names of your collections begin with `{owner}/`",
+            parsed.owner
+        )));
+    }
+    let Some(database) = library.open_id(owner, parsed.project)? else {
+        return Err(ContextError::missing(format!(
+            "project `project_{}`; save something in it, or list the collections to see the projects",
+            parsed.project
+        )));
+    };
+    let insert = "INSERT INTO collection VALUES (?1, ?2, ?3) \
+                  ON CONFLICT DO UPDATE SET vector_size = excluded.vector_size";
+    let size = vector_size.cast_signed();
+    database.write(|db| Ok(db.execute(insert, params![label(parsed.branch), size, now()])?))?;
+    let found = find(library, owner, name)?;
+    found.ok_or_else(|| unknown(name))
 }
 
 /// Lists the collections of all projects of an owner, by name.
 pub fn list(library: &Library, owner: &Owner) -> Result<Vec<Collection>, ContextError> {
-    let _ = (library, owner);
-    Err(ContextError::refused("not built yet"))
+    let mut all = Vec::new();
+    for project in library.projects(owner)? {
+        let Some(database) = library.open_id(owner, &project)? else {
+            continue;
+        };
+        all.extend(of_project(&database, owner, &project)?);
+    }
+    all.sort_by(|one: &Collection, other| one.name.cmp(&other.name));
+    Ok(all)
+}
+
+/// Lists the collections of one project.
+pub(crate) fn of_project(
+    database: &Database,
+    owner: &Owner,
+    project: &str,
+) -> Result<Vec<Collection>, ContextError> {
+    let branches = database.read(|db| Ok(Branches::read(db)?))?;
+    let place = format!("{owner}/project_{project}");
+    let entries = branches.entries().into_iter();
+    Ok(entries.map(|entry| entry.collection(&place)).collect())
 }
 
 /// Finds one collection of an owner by its name.
@@ -52,12 +107,88 @@ pub fn find(
     owner: &Owner,
     name: &str,
 ) -> Result<Option<Collection>, ContextError> {
-    let _ = (library, owner, name);
-    Err(ContextError::refused("not built yet"))
+    let Some((parsed, database)) = open(library, owner, name)? else {
+        return Ok(None);
+    };
+    let branches = database.read(|db| Ok(Branches::read(db)?))?;
+    let entry = branches.resolve(parsed.branch)?;
+    let place = format!("{owner}/project_{}", parsed.project);
+    Ok(entry.map(|entry| entry.collection(&place)))
 }
 
 /// Removes all that is kept of a branch. One of another owner is as unknown as one that never was.
 pub fn delete(library: &Library, owner: &Owner, name: &str) -> Result<Removed, ContextError> {
-    let _ = (library, owner, name);
-    Err(ContextError::refused("not built yet"))
+    let Some((parsed, database)) = open(library, owner, name)? else {
+        return Err(unknown(name));
+    };
+    database.write(|db| {
+        let branches = Branches::read(db)?;
+        let Some(entry) = branches.resolve(parsed.branch)? else {
+            return Err(unknown(name).into());
+        };
+        Ok(entry.remove(db)?)
+    })
+}
+
+/// A name that was taken apart.
+struct Name<'n> {
+    owner: &'n str,
+    project: &'n str,
+    branch: &'n str,
+}
+
+impl<'n> Name<'n> {
+    fn parse(name: &'n str) -> Result<Self, ContextError> {
+        let parse = || {
+            let mut parts = name.splitn(3, '/');
+            let owner = parts.next()?.strip_prefix("owner_").filter(is_id)?;
+            let project = parts.next()?.strip_prefix("project_").filter(is_id)?;
+            let branch = parts.next().filter(|branch| is_branch(branch))?;
+            Some(Self {
+                owner,
+                project,
+                branch,
+            })
+        };
+        parse().ok_or_else(|| {
+            ContextError::refused(
+                "a collection is called `owner_<16 digits>/project_<16 digits>/<branch>`; list the collections to see their names",
+            )
+        })
+    }
+}
+
+/// The database that a name is about, unless it is of another owner or not there.
+fn open<'n>(
+    library: &Library,
+    owner: &Owner,
+    name: &'n str,
+) -> Result<Option<(Name<'n>, Arc<Database>)>, ContextError> {
+    let Ok(parsed) = Name::parse(name) else {
+        return Ok(None);
+    };
+    if parsed.owner != owner.id() {
+        return Ok(None);
+    }
+    let database = library.open_id(owner, parsed.project)?;
+    Ok(database.map(|database| (parsed, database)))
+}
+
+fn unknown(name: &str) -> ContextError {
+    let name: String = name.chars().take(LONGEST_BRANCH).collect();
+    ContextError::missing(format!(
+        "collection `{name}`; list the collections to see their names"
+    ))
+}
+
+fn is_id(text: &&str) -> bool {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.len() == 16 && text.bytes().all(is_hex)
+}
+
+fn is_branch(text: &str) -> bool {
+    let length = text.chars().count();
+    (1..=LONGEST_BRANCH).contains(&length)
+        && !text.trim().is_empty()
+        && !text.chars().any(char::is_control)
 }

@@ -104,6 +104,25 @@ impl Database {
         std::thread::sleep(REST);
     }
 
+    /// Leaves no trace in the file of what was removed from it. Says whether that worked: one who reads at the same time
+    /// keeps the old pages in use.
+    pub(crate) fn scrub(&self) -> Result<bool, ContextError> {
+        let writer = lock(&self.writer);
+        // Our own readers would keep them in use as well.
+        lock(&self.readers).clear();
+        let scrub = || {
+            writer.execute_batch(
+                "INSERT INTO item_fts (item_fts) VALUES ('optimize');
+                 INSERT INTO chunk_fts (chunk_fts) VALUES ('optimize');
+                 VACUUM;",
+            )?;
+            let checkpoint = "PRAGMA wal_checkpoint (TRUNCATE)";
+            let busy: i64 = writer.query_row(checkpoint, [], |row| row.get(0))?;
+            Ok(busy == 0)
+        };
+        scrub().map_err(|error| ContextError::storage(&self.path, error))
+    }
+
     /// Makes the tables of a new file; several processes may try at once.
     fn prepare(&self) -> Result<(), ContextError> {
         let version = self.read(|db| Ok(version(db)?))?;
@@ -190,7 +209,7 @@ fn version_is(db: &Connection, wanted: i64) -> rusqlite::Result<bool> {
     Ok(version(db)? == wanted)
 }
 
-fn make_private_folder(folder: &Path) -> Result<(), ContextError> {
+pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ContextError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -201,7 +220,7 @@ fn make_private_folder(folder: &Path) -> Result<(), ContextError> {
 }
 
 /// Makes the file before SQLite does, so that nobody else can ever read it. SQLite gives its side files the same mode.
-fn make_private_file(path: &Path) -> Result<(), ContextError> {
+pub(crate) fn make_private_file(path: &Path) -> Result<(), ContextError> {
     let mut options = fs::OpenOptions::new();
     options.append(true).create_new(true);
     #[cfg(unix)]

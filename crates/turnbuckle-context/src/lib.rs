@@ -1,17 +1,27 @@
 //! The context server: memory that outlives a conversation, and a way around a repository.
 
+mod answer;
 pub mod code;
 pub mod collections;
 mod database;
+mod dense;
+mod desk;
+pub mod embedding;
 mod error;
+mod failure;
 pub mod fuse;
 pub mod index;
+mod known;
 mod library;
 pub mod memory;
 pub mod operations;
 mod owner;
 mod project;
+mod prompts;
+mod published;
 mod redact;
+mod resources;
+mod server;
 pub mod tools;
 mod trace;
 pub mod transfer;
@@ -23,4 +33,5 @@ pub use library::Library;
 pub use owner::{Owner, Owners};
 pub use project::Project;
 pub use redact::{Finding, Redacted, Redactor};
+pub use server::ContextServer;
 pub use trace::{Trace, resources as debug_log_resources};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::database::now;
+use crate::database::{make_private_folder, now};
 use crate::{ContextError, Database, Owner, Project};
 
 /// Files that stay open; the one used longest ago is closed first.
@@ -49,6 +49,14 @@ impl Library {
         &self.folder
     }
 
+    /// Makes the folder, and sees whether something can be kept in it.
+    pub fn prepare(&self) -> Result<(), ContextError> {
+        make_private_folder(&self.folder)?;
+        let probe = self.folder.join(format!(".probe-{}", std::process::id()));
+        let done = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe));
+        done.map_err(|error| ContextError::file(&self.folder, error))
+    }
+
     /// Finds the project of a folder. One that is gone is found if something is kept of it.
     pub fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
         let project = match Project::at(path) {
@@ -91,9 +99,8 @@ impl Library {
 
     /// Opens what is kept of a project by its id, if anything is.
     pub fn open_id(&self, owner: &Owner, id: &str) -> Result<Option<Arc<Database>>, ContextError> {
-        let is_id = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let file = self.file(owner, id);
-        if is_id && file.exists() {
+        if is_id(id) && file.exists() {
             return self.database(file).map(Some);
         }
         Ok(None)
@@ -102,6 +109,12 @@ impl Library {
     /// Opens what an owner shares between projects.
     pub fn shared(&self, owner: &Owner) -> Result<Arc<Database>, ContextError> {
         self.database(self.file(owner, SHARED))
+    }
+
+    /// Opens what an owner shares between projects, if anything is: who only looks makes no files.
+    pub fn known_shared(&self, owner: &Owner) -> Result<Option<Arc<Database>>, ContextError> {
+        let file = self.file(owner, SHARED);
+        file.exists().then(|| self.database(file)).transpose()
     }
 
     /// The ids of the projects that something is kept of, in no order.
@@ -121,13 +134,43 @@ impl Library {
 
     /// Closes a project's file and removes it with everything in it. Says whether there was one.
     pub fn remove(&self, owner: &Owner, id: &str) -> Result<bool, ContextError> {
+        // It is not opened: one that is damaged can be removed too.
         let file = self.file(owner, id);
-        if self.open_id(owner, id)?.is_none() {
+        if !is_id(id) || !file.exists() {
             return Ok(false);
         }
-        self.lock().databases.remove(&file);
+        self.remove_file(&file)?;
+        Ok(true)
+    }
+
+    /// Closes and removes what an owner shares between projects. Says whether there was anything.
+    pub fn remove_shared(&self, owner: &Owner) -> Result<bool, ContextError> {
+        let file = self.file(owner, SHARED);
+        let is_there = file.exists();
+        self.remove_file(&file)?;
+        Ok(is_there)
+    }
+
+    /// Removes the folder of an owner, with whatever is left in it.
+    pub(crate) fn remove_owner(&self, owner: &Owner) -> Result<(), ContextError> {
+        let folder = self.folder.join(owner.id());
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(ContextError::file(folder, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an owner shares anything between projects.
+    pub(crate) fn has_shared(&self, owner: &Owner) -> bool {
+        self.file(owner, SHARED).exists()
+    }
+
+    fn remove_file(&self, file: &Path) -> Result<(), ContextError> {
+        self.lock().databases.remove(file);
         for suffix in ["", "-wal", "-shm"] {
-            let mut name = file.clone().into_os_string();
+            let mut name = file.as_os_str().to_owned();
             name.push(suffix);
             match std::fs::remove_file(&name) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -136,7 +179,7 @@ impl Library {
                 _ => {}
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     fn file(&self, owner: &Owner, name: &str) -> PathBuf {
@@ -170,6 +213,11 @@ impl Library {
     fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether this can be the id of a project, and so the name of a file.
+fn is_id(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

@@ -16,11 +16,14 @@ mod save;
 mod score;
 mod search;
 mod similar;
-mod stored;
+pub(crate) mod stored;
 
+pub(crate) use clean::Cleaner;
 pub use item::{Draft, Item, Kind};
+pub(crate) use limits::{Source, check};
 pub use list::{Page, find, find_skill, list, remove, used};
 pub use patterns::{Patterns, patterns};
+pub(crate) use save::Entry;
 pub use save::{Saved, save};
 pub use search::{HalfLife, Hit, MemoryQuery, search};
 pub use similar::Similar;

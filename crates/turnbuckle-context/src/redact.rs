@@ -4,6 +4,7 @@
 //! the text comes from: it may be a note or a whole file. Lines keep their numbers.
 
 mod entropy;
+mod member;
 mod plain;
 mod rule;
 
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind, StartKind};
 use serde::Deserialize;
 
 use self::rule::{Rule, Scope};
@@ -89,6 +90,8 @@ impl Redactor {
         let keywords = AhoCorasickBuilder::new()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::DFA))
+            .start_kind(StartKind::Unanchored)
             .build(keywords)?;
         Ok(Self {
             rules,
@@ -108,11 +111,9 @@ impl Redactor {
             if spans.is_empty() {
                 break;
             }
-            redacted.text = Cow::Owned(self.replace(&redacted.text, &spans));
-            let finding = |span: &Span| Finding {
-                rule: Arc::clone(&self.rules[span.rule].id),
-            };
-            redacted.findings.extend(spans.iter().map(finding));
+            let next = self.take_out(&redacted.text, &spans);
+            redacted.findings.extend(next.findings);
+            redacted.text = Cow::Owned(next.text.into_owned());
         }
         redacted
     }
@@ -157,20 +158,29 @@ impl Redactor {
         allowed.map(span).collect()
     }
 
-    fn replace(&self, text: &str, spans: &[Span]) -> String {
+    /// Puts a marker in the place of each span, and as many line breaks as were in it.
+    fn take_out<'t>(&self, text: &'t str, spans: &[Span]) -> Redacted<'t> {
+        let id = |span: &Span| &self.rules[span.rule].id;
+        let finding = |span: &Span| Finding {
+            rule: Arc::clone(id(span)),
+        };
+        let findings = spans.iter().map(finding).collect();
+        if spans.is_empty() {
+            let text = Cow::Borrowed(text);
+            return Redacted { text, findings };
+        }
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
-        for Span { range, rule } in spans {
-            out.push_str(&text[done..range.start]);
-            out.push_str(MARKER);
-            out.push_str(&self.rules[*rule].id);
-            out.push(']');
-            let breaks = text[range.clone()].bytes().filter(|byte| *byte == b'\n');
-            out.extend(breaks.map(|_| '\n'));
-            done = range.end;
+        for span in spans {
+            out.push_str(&text[done..span.range.start]);
+            out.extend([MARKER, id(span), "]"]);
+            let breaks = text[span.range.clone()].matches('\n');
+            out.extend(breaks);
+            done = span.range.end;
         }
         out.push_str(&text[done..]);
-        out
+        let text = Cow::Owned(out);
+        Redacted { text, findings }
     }
 }
 

@@ -166,6 +166,22 @@ impl Server {
         })
     }
 
+    /// Offers some resources no longer and others from now on, as one change that clients are told of once.
+    pub fn change_resources<U: AsRef<str>>(
+        &self,
+        gone: impl IntoIterator<Item = U>,
+        new: impl IntoIterator<Item = Resource>,
+    ) {
+        self.change(Change::ResourcesChanged, |catalog| {
+            for uri in gone {
+                catalog.resources.remove(uri.as_ref());
+            }
+            for resource in new {
+                catalog.resources.put(resource);
+            }
+        });
+    }
+
     /// Offers all resources that a URI template describes from now on, as [`add_tool`](Self::add_tool) does with tools.
     pub fn add_template(&self, template: ResourceTemplate) {
         self.change(Change::ResourcesChanged, |catalog| {

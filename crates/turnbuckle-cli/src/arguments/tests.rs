@@ -122,7 +122,7 @@ fn help_says_what_a_target_is() {
               Send this header, too; can be given again
 
       -y, --yes
-              Use what a project's configuration says without asking
+              Use what a project's configuration says, and tools that have changed, without asking
 
           --config <FILE>
               Look for servers in this file only
@@ -153,6 +153,10 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
     KEY=VALUE is typed by the schema of the tool: `days=3` is a number where it asks for one, `tags=a,b`
     or `tags=a tags=b` a list. KEY:=JSON is taken as it is: `days:=3`, `where:='{"lat": 60}'`. Both win
     over what --args says.
+
+    A tool that has changed since it was first seen is shown, and asked for, before it is called; with
+    --yes, or once you agreed, it counts as known. What the tools of a server looked like is kept in the
+    user's state folder.
 
     A pipe gets text as it is, and a single picture, sound or file as its bytes.
 
@@ -206,7 +210,7 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
               Send this header, too; can be given again
 
       -y, --yes
-              Use what a project's configuration says without asking
+              Use what a project's configuration says, and tools that have changed, without asking
 
           --config <FILE>
               Look for servers in this file only

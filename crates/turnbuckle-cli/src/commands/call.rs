@@ -4,12 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use turnbuckle_client::{CallError, Client};
-use turnbuckle_protocol::types::{CallToolResult, ContentBlock, JsonObject};
+use turnbuckle_protocol::types::{CallToolResult, ContentBlock, JsonObject, Tool};
 
 use super::tools;
 use crate::arguments::{Program, TargetWord};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::known_tools::KnownTools;
 use crate::output::content;
 use crate::pairs;
 use crate::session;
@@ -20,6 +21,9 @@ use crate::target::{Target, Words};
 /// KEY=VALUE is typed by the schema of the tool: `days=3` is a number where it asks for one, `tags=a,b` or
 /// `tags=a tags=b` a list. KEY:=JSON is taken as it is: `days:=3`, `where:='{"lat": 60}'`. Both win over
 /// what --args says.
+///
+/// A tool that has changed since it was first seen is shown, and asked for, before it is called; with --yes, or once you
+/// agreed, it counts as known. What the tools of a server looked like is kept in the user's state folder.
 ///
 /// A pipe gets text as it is, and a single picture, sound or file as its bytes.
 #[derive(Debug, clap::Args)]
@@ -61,7 +65,13 @@ impl Call {
             None => JsonObject::new(),
         };
         let outcome = session::with(&target, context, async |client| {
-            let arguments = arguments(client, &target, &tool, &pairs, below).await?;
+            let known = KnownTools::of(&target, context);
+            let definition = definition(client, &tool, &known, &pairs).await?;
+            if let Some(definition) = &definition {
+                let shown = tools::full(definition, context.width());
+                known.ensure(definition, &shown).await?;
+            }
+            let arguments = arguments(definition.as_ref(), &target, &tool, &pairs, below)?;
             let call = client.call_tool(&tool, arguments);
             Ok(session::patiently(call, context).await)
         });
@@ -80,9 +90,36 @@ impl Call {
     }
 }
 
-/// Makes the arguments, and asks for the schema of the tool only if they need it.
-async fn arguments(
+/// Looks a tool up, in one more request: what it says now may not be what the user knows.
+///
+/// A server without a list is only an obstacle if something depends on it: the types of arguments, or whether a tool
+/// that was seen before is still the same.
+async fn definition(
     client: &Client,
+    name: &str,
+    known: &KnownTools<'_>,
+    pairs: &[String],
+) -> Result<Option<Tool>> {
+    match listed(client, name).await {
+        Err(_) if pairs.is_empty() && !known.knows(name) => Ok(None),
+        listed => Ok(listed?),
+    }
+}
+
+async fn listed(client: &Client, name: &str) -> std::result::Result<Option<Tool>, CallError> {
+    let mut tools = client.tools();
+    while let Some(tool) = tools.next().await {
+        let tool = tool?;
+        if tool.name == name {
+            return Ok(Some(tool));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes the arguments; pairs are typed by the schema of the tool.
+fn arguments(
+    definition: Option<&Tool>,
     target: &Target,
     tool: &str,
     pairs: &[String],
@@ -91,9 +128,8 @@ async fn arguments(
     if pairs.is_empty() {
         return Ok(below);
     }
-    let tools = client.tools().all().await?;
-    let known = tools::find(&tools, tool, target)?;
-    pairs::arguments(pairs, below, &known.input_schema)
+    let definition = definition.ok_or_else(|| tools::missing(tool, target))?;
+    pairs::arguments(pairs, below, &definition.input_schema)
         .map_err(|error| Failure::not_asked(error.to_string()).hint(hint(target, tool)))
 }
 

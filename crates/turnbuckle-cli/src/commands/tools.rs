@@ -6,6 +6,7 @@ use turnbuckle_protocol::types::{Tool, ToolAnnotations};
 use crate::arguments::{Program, TargetWord};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::known_tools::KnownTools;
 use crate::output::signature::{self, Kinds};
 use crate::output::table::Table;
 use crate::output::{plain, style, wrap};
@@ -15,6 +16,8 @@ use crate::target::{Target, Words};
 /// List the tools of a server, or show one in full
 ///
 /// Each tool is shown as a function: what it takes, and what it gives back.
+///
+/// Tools that have changed since they were first seen are named on stderr, once; --yes agrees to them as they are.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle tools [OPTIONS] <TARGET> [NAME]\n       turnbuckle tools [OPTIONS] [NAME] -- <COMMAND>..."
@@ -38,6 +41,7 @@ impl Tools {
             Ok(client.tools().all().await?)
         });
         let tools = tools.await?;
+        KnownTools::of(&target, context).look_at(&tools);
         let Some(name) = name else {
             return match context.options.json {
                 true => context.json(&json!({ "tools": tools })),
@@ -53,13 +57,16 @@ impl Tools {
 }
 
 /// Finds a tool by name; who asks for another one learns where the names are.
-pub(super) fn find<'a>(tools: &'a [Tool], name: &str, target: &Target) -> Result<&'a Tool> {
+fn find<'a>(tools: &'a [Tool], name: &str, target: &Target) -> Result<&'a Tool> {
     let tool = tools.iter().find(|tool| tool.name == name);
-    tool.ok_or_else(|| {
-        let command = target.command_line("tools", "");
-        Failure::refused(format!("there is no tool `{name}`"))
-            .hint(format!("list those that there are with `{command}`"))
-    })
+    tool.ok_or_else(|| missing(name, target))
+}
+
+/// There is no such tool.
+pub(super) fn missing(name: &str, target: &Target) -> Failure {
+    let command = target.command_line("tools", "");
+    Failure::refused(format!("there is no tool `{name}`"))
+        .hint(format!("list those that there are with `{command}`"))
 }
 
 /// Returns tools as signatures, each with the first line of its description.
@@ -76,7 +83,7 @@ fn list(tools: &[Tool], width: usize) -> String {
 }
 
 /// Returns everything about a tool.
-fn full(tool: &Tool, width: usize) -> String {
+pub(super) fn full(tool: &Tool, width: usize) -> String {
     let mut text = format!("{}{}\n", signature::of_tool(tool, width), hints(tool));
     let title = tool.title.as_ref().map(|title| plain::line(title));
     let description = tool.description.as_ref().map(|text| plain::block(text));

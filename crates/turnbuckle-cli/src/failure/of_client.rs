@@ -62,7 +62,7 @@ fn with_hint(failure: Failure, error: &TransportError) -> Failure {
 }
 
 /// Returns what an error says, and what is below it.
-fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
     while let Some(error) = below {

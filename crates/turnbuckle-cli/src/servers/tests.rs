@@ -31,6 +31,7 @@ impl Home {
             home: Some(self.path().to_owned()),
             cwd,
             vars: Default::default(),
+            user: "ada".to_owned(),
             terminal: Terminal {
                 asks: false,
                 reads: false,

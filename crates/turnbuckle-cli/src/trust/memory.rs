@@ -1,12 +1,13 @@
 //! What the user agreed to, in a file that only they can read.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::state;
 
 /// The definitions that the user agreed to use.
 #[derive(Debug)]
@@ -28,9 +29,9 @@ struct Definition {
 impl Memory {
     /// Returns what is remembered for this user.
     pub(crate) fn of(environment: &Environment) -> Self {
-        let folder = environment.state_folder();
+        let folder = state::folder(environment);
         Self {
-            file: folder.map(|folder| folder.join("turnbuckle").join("trust.json")),
+            file: folder.map(|folder| folder.join("trust.json")),
         }
     }
 
@@ -50,7 +51,7 @@ impl Memory {
             file: file.to_owned(),
             digest: digest.to_owned(),
         });
-        write(place, &serde_json::to_vec_pretty(&all)?)
+        state::write(place, &serde_json::to_vec_pretty(&all)?)
     }
 
     /// What cannot be read is forgotten: the user is asked again.
@@ -60,32 +61,3 @@ impl Memory {
         agreed.unwrap_or_default()
     }
 }
-
-/// Replaces a file as a whole; only the user can read it.
-fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let draft = folder.join(format!(".trust.{}.tmp", std::process::id()));
-    // One that was left behind by a crash may have other rights.
-    let _ = fs::remove_file(&draft);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    only_for_the_user(&mut options);
-    let mut open = options.open(&draft)?;
-    let written = open.write_all(bytes).and_then(|()| open.sync_all());
-    drop(open);
-    let moved = written.and_then(|()| fs::rename(&draft, file));
-    if moved.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    moved
-}
-
-#[cfg(unix)]
-fn only_for_the_user(options: &mut OpenOptions) {
-    use std::os::unix::fs::OpenOptionsExt;
-    options.mode(0o600);
-}
-
-#[cfg(not(unix))]
-fn only_for_the_user(_: &mut OpenOptions) {}

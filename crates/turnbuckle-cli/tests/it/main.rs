@@ -3,12 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod calls;
+mod changing;
 mod configured;
 mod failures;
+mod faults;
+mod flow;
 mod http;
 mod listening;
 mod lists;
 mod programs;
+mod serve;
+mod serving;
 mod stage;
 mod terminal;
 mod weather;
+mod wire;

@@ -11,14 +11,14 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::stage::Stage;
 
 /// Runs the binary at a terminal.
-struct Session {
+pub(crate) struct Session {
     keyboard: File,
     seen: String,
     child: Child,
 }
 
 impl Session {
-    fn new(stage: &Stage, words: &[&str]) -> Self {
+    pub(crate) fn new(stage: &Stage, words: &[&str]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// Types a line once some text has come, and nothing was typed since.
-    fn answer(&mut self, question: &str, line: &str) {
+    pub(crate) fn answer(&mut self, question: &str, line: &str) {
         let from = self.seen.len();
         while !self.seen[from..].contains(question) {
             assert!(self.read(), "{question} is never asked:\n{}", self.seen);
@@ -64,7 +64,7 @@ impl Session {
     }
 
     /// Returns all that could be seen, and the exit code.
-    fn end(mut self, stage: &Stage) -> String {
+    pub(crate) fn end(mut self, stage: &Stage) -> String {
         while self.read() {}
         let status = self.child.wait().unwrap();
         let seen = anstream::adapter::strip_str(&self.seen).to_string();

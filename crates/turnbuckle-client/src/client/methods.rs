@@ -45,7 +45,8 @@ impl Client {
     /// Lists one page of tools.
     ///
     /// On HTTP since 2026-07-28, a tool whose marks for headers are wrong is left out, as it cannot be called;
-    /// [`Oddity::BadMark`](crate::Oddity::BadMark) says why.
+    /// [`Oddity::BadMark`](crate::Oddity::BadMark) says why. A tool that is not as it was listed before is reported by
+    /// [`Oddity::ToolChanged`](crate::Oddity::ToolChanged).
     pub fn list_tools(&self, cursor: Option<String>) -> Call<ListToolsResult> {
         Call::new(self, async move |client: Client, options: Options| {
             let changes = client.inner.tools.changes();

@@ -47,6 +47,7 @@ impl Client {
         params: CallToolParams,
         options: &Options,
     ) -> Result<Reply, CallError> {
+        self.ensure_pinned(&params.name).await?;
         match self.uses().mirrors {
             true => self.call_with_headers(params, options).await,
             false => self.call_plainly(params, HeaderMap::new(), options).await,
@@ -80,6 +81,14 @@ impl Client {
     pub(crate) fn learn_tools(&self, tools: &mut Vec<Tool>, changes: u64) {
         let mut uses = self.uses();
         uses.promises &= changes == self.inner.tools.changes();
+        for changed in self.inner.tools.changed(tools, changes) {
+            self.inner.hub.odd(Oddity::ToolChanged {
+                tool: changed.tool,
+                before: changed.before,
+                now: changed.now,
+                members: changed.members,
+            });
+        }
         for unusable in self.inner.tools.learn(tools, uses) {
             self.inner.hub.odd(Oddity::BadMark {
                 tool: unusable.tool,
@@ -113,6 +122,7 @@ impl Client {
         match self.call_plainly(params, headers.clone(), options).await {
             Err(error) if is_mismatch(&error) => {
                 self.look_up(&again.name).await;
+                self.ensure_pinned(&again.name).await?;
                 let changed = self.param_headers(&again)?;
                 if changed == headers {
                     return Err(error);

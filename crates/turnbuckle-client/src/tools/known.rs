@@ -9,6 +9,8 @@ use turnbuckle_protocol::codec::headers::{BadMark, Mark, marks};
 use turnbuckle_protocol::types::{CallToolResult, TaskSupport, Tool};
 
 use super::checked::{Promise, Validators};
+use super::definitions::{Changed, Definitions};
+use super::digest::ToolDigest;
 
 /// So many tools are remembered, those that were listed last.
 const TOOLS: usize = 10_000;
@@ -20,6 +22,7 @@ const BYTES: usize = 32 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct KnownTools {
     known: RwLock<Known>,
+    definitions: Definitions,
     validators: Validators,
     /// How often the tools may have changed.
     changes: AtomicU64,
@@ -76,6 +79,19 @@ impl KnownTools {
             }
         });
         unusable
+    }
+
+    /// Says which tools of a page are not as they were listed before. `changes` is what was noted down before it was
+    /// asked for.
+    pub(super) fn changed(&self, tools: &[Tool], changes: u64) -> Vec<Changed> {
+        let learned = tools.iter();
+        let learned = learned.filter_map(|tool| self.definitions.learn(tool, changes));
+        learned.collect()
+    }
+
+    /// Returns the digest of a tool that was listed, unless it may have changed since.
+    pub(super) fn digest(&self, name: &str) -> Option<ToolDigest> {
+        self.definitions.digest(name, self.changes())
     }
 
     /// Leaves out what cannot be used, of a page that was learned before.

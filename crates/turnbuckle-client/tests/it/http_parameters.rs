@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, EraChoice, Oddity, http::Http};
+use turnbuckle_client::{CallError, Client, EraChoice, Oddity, ToolDigest, http::Http};
 use turnbuckle_ledger::req;
 
 use crate::fake_http::{FakeHttp, Reply, Seen};
@@ -281,6 +281,33 @@ async fn a_mismatch_is_mended_by_listing_the_tools_again() {
         .await;
     again.unwrap();
     assert_eq!(posted(&fake, "tools/call").len(), 3);
+}
+
+/// A server that wants other headers can change nothing else on the way.
+#[tokio::test(start_paused = true)]
+async fn a_mismatch_does_not_loosen_a_pin() {
+    let turn = Mutex::new(0);
+    let city = |header: &str| {
+        let city = json!({ "city": { "type": "string", "x-mcp-header": header } });
+        tool("forecast", city)
+    };
+    let old = serde_json::from_value(city("Old")).unwrap();
+    let tools = move |_: &Seen| {
+        let mut turn = turn.lock().unwrap();
+        *turn += 1;
+        json!({ "tools": [city(if *turn == 1 { "Old" } else { "City" })] })
+    };
+    let fake = modern(tools, wants("mcp-param-city"));
+    let builder = Client::builder("test", "1").era(EraChoice::Modern);
+    let builder = builder.pinned_tools([("forecast", ToolDigest::of(&old))]);
+    let client = builder.connect(at(&fake)).await.unwrap();
+
+    let call = client.call_tool("forecast", json!({ "city": "Oslo" }));
+    let error = call.await.unwrap_err();
+
+    assert!(matches!(error, CallError::NotAsPinned { .. }), "{error:?}");
+    assert_eq!(posted(&fake, "tools/call").len(), 1);
+    assert_eq!(posted(&fake, "tools/list").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -66,6 +66,7 @@ mod stdio_wire;
 mod tasks;
 mod tasks_scripted;
 mod tools;
+mod tools_changed;
 #[cfg(feature = "validation")]
 mod tools_checked;
 #[cfg(not(feature = "validation"))]

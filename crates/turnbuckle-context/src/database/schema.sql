@@ -35,6 +35,8 @@ CREATE VIRTUAL TABLE item_fts USING fts5 (
     content = 'item', content_rowid = 'row',
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
+-- What was removed is not in the index either.
+INSERT INTO item_fts (item_fts, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER item_added AFTER INSERT ON item BEGIN
     INSERT INTO item_fts (rowid, title, body, detail, tags, words)
     VALUES (new.row, new.title, new.body, new.detail, new.tags, new.words);
@@ -111,6 +113,7 @@ CREATE VIRTUAL TABLE chunk_fts USING fts5 (
     content = '', contentless_delete = 1,
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
+INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER chunk_gone AFTER DELETE ON chunk BEGIN
     DELETE FROM chunk_fts WHERE rowid = old.id;
     DELETE FROM vector WHERE of = 'chunk' AND row = old.id;

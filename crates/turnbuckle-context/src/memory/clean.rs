@@ -32,6 +32,11 @@ impl<'r> Cleaner<'r> {
         self.map(&mut draft.meta);
     }
 
+    /// How many were taken out so far.
+    pub(crate) fn count(&self) -> u32 {
+        self.found.values().sum()
+    }
+
     /// How many were taken out, by the rule that found them.
     pub(crate) fn found(self) -> BTreeMap<String, u32> {
         self.found

@@ -94,10 +94,16 @@ impl Entry {
         Self { item, hidden }
     }
 
+    /// What is kept already and is the same.
+    pub(crate) fn known(&self, db: &Connection) -> rusqlite::Result<Option<Item>> {
+        stored::by_hash(db, self.item.kind, &self.hidden.hash)
+    }
+
     /// Keeps it, or brings up to date what is there already. Says whether it is new.
     pub(crate) fn keep(self, db: &Connection) -> rusqlite::Result<(Item, bool)> {
+        let known = self.known(db)?;
         let Self { mut item, hidden } = self;
-        let Some(first) = stored::by_hash(db, item.kind, &hidden.hash)? else {
+        let Some(first) = known else {
             stored::insert(db, &mut item, &hidden)?;
             return Ok((item, true));
         };

@@ -68,7 +68,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || value.bytes().all(|byte| byte == value.as_bytes()[0])
 }
 
-/// Says whether a value is taken from elsewhere: `${NAME}`, `$NAME`, `{{ name }}`, `<name>`, `%s`, `#{name}`.
+/// Says whether a value is taken from elsewhere: `${NAME}`, `$NAME`, `{{ name }}`, `<name>`, `%s`, `#{name}`, an address.
 fn is_reference(value: &str) -> bool {
     let within = |open: &str, close: &str| value.starts_with(open) && value.ends_with(close);
     let holds = ["${", "$(", "{{", "#{", "%{", "<%", "$[", "@{", "secrets."];
@@ -78,7 +78,9 @@ fn is_reference(value: &str) -> bool {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
+    let begins = ["arn:", "urn:", "http://", "https://", "file://"];
     holds.iter().any(|open| value.contains(open))
+        || begins.iter().any(|begin| value.starts_with(begin))
         || within("<", ">")
         || within("{", "}")
         || within("[", "]")
@@ -105,20 +107,21 @@ pub(super) fn is_name(value: &str) -> bool {
         && can_be_spoken(value)
 }
 
-/// Says whether the words of a name have vowels, but for one of them: letters drawn by chance do not.
+/// Says whether half of the words of a name have vowels: letters drawn by chance are rarely so kind.
 fn can_be_spoken(value: &str) -> bool {
     let is_vowel = |char: char| "aeiouyAEIOUY".contains(char) || !char.is_ascii();
-    let (mut mute, mut vowels, mut before) = (0, 1, ' ');
+    let (mut words, mut mute, mut vowels, mut before) = (0, 0, 1, ' ');
     for char in value.chars().chain([' ']) {
         let begins = !char.is_alphabetic() || (char.is_uppercase() && !before.is_uppercase());
-        if begins && before.is_lowercase() && vowels == 0 {
-            mute += 1;
+        if begins && before.is_lowercase() {
+            words += 1;
+            mute += usize::from(vowels == 0);
         }
         vowels = if begins { 0 } else { vowels };
         vowels += usize::from(is_vowel(char));
         before = char;
     }
-    mute < 2
+    mute < 2 || mute * 2 <= words
 }
 
 #[cfg(test)]

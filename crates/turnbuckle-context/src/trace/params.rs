@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::Redactor;
+
 /// Bytes of arguments that are looked at. Of more, only the size is noted.
 const MOST_READ: usize = 64 * 1024;
 /// Letters that are kept of one value, and of all arguments.
@@ -32,8 +34,8 @@ pub(super) fn text(arguments: Option<&str>) -> String {
 pub(super) fn brief(text: &str, letters: usize) -> String {
     let looked_at = text.char_indices().nth(letters + MARGIN);
     let looked_at = looked_at.map_or(text, |(end, _)| &text[..end]);
-    let redacted = redact(looked_at);
-    let mut rest = redacted.chars();
+    let redacted = Redactor::standard().redact(looked_at);
+    let mut rest = redacted.text.chars();
     let mut kept = String::new();
     kept.extend(rest.by_ref().take(letters).map(visible));
     if rest.next().is_some() || looked_at.len() < text.len() {
@@ -58,10 +60,6 @@ fn visible(letter: char) -> char {
     }
 }
 
-fn redact(text: &str) -> std::borrow::Cow<'_, str> {
-    text.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +77,20 @@ mod tests {
         let json = format!("[{:?}]", "x".repeat(MOST_READ));
         assert_eq!(text(Some(&json)), format!("({} bytes)", json.len()));
         assert_eq!(text(None), "");
+    }
+
+    #[test]
+    fn secrets_are_taken_out_even_where_the_text_is_cut() {
+        let token = format!("ghp_{}", "aB3dE6gH9".repeat(4));
+        for before in [0, 60, 100, 118] {
+            let content = format!("{} {token} after", "x".repeat(before));
+            let json = serde_json::json!({ "content": content }).to_string();
+            let text = text(Some(&json));
+            assert!(!text.contains("ghp_"), "{text}");
+        }
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi\n-----END RSA PRIVATE KEY-----";
+        let json = serde_json::json!({ "content": key }).to_string();
+        assert!(!text(Some(&json)).contains("MIIEow"));
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What the debug tools answer.
 
+use std::fmt::Write as _;
+
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::trace::{Entry, Session};
+use crate::answer::Readable;
+use crate::trace::{Entry, Session, Status};
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Sessions {
@@ -25,7 +28,7 @@ pub(super) struct Enabled {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Switched {
+pub(super) struct Disabled {
     pub(super) status: &'static str,
 }
 
@@ -46,4 +49,81 @@ pub(super) struct Tree {
     pub(super) format: &'static str,
     /// Text, or an array of nodes.
     pub(super) tree: Value,
+    #[serde(skip)]
+    pub(super) text: String,
+}
+
+impl Readable for Session {
+    fn text(&self) -> String {
+        format!(
+            "{} is open ({}): calls are grouped below it until it is closed",
+            self.session_id, self.state
+        )
+    }
+}
+
+impl Readable for Sessions {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for session in &self.sessions {
+            let _ = writeln!(
+                text,
+                "{} {} ({}) {}",
+                session.session_id, session.program, session.target_type, session.state
+            );
+        }
+        match text.is_empty() {
+            true => "no debug session is open".to_owned(),
+            false => text,
+        }
+    }
+}
+
+impl Readable for Closed {
+    fn text(&self) -> String {
+        format!("{} is closed", self.closed)
+    }
+}
+
+impl Readable for Enabled {
+    fn text(&self) -> String {
+        format!("calls that match `{}` are noted", self.filter_pattern)
+    }
+}
+
+impl Readable for Disabled {
+    fn text(&self) -> String {
+        "calls are no longer noted".to_owned()
+    }
+}
+
+impl Readable for Cleared {
+    fn text(&self) -> String {
+        "the log is empty".to_owned()
+    }
+}
+
+impl Readable for Status {
+    fn text(&self) -> String {
+        // As JSON: scripts look for `"enabled":true` in it.
+        json!(self).to_string()
+    }
+}
+
+impl Readable for Found {
+    fn text(&self) -> String {
+        match self.entries.is_empty() {
+            true => "nothing of this is noted".to_owned(),
+            false => self.entries.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl Readable for Tree {
+    fn text(&self) -> String {
+        match self.text.is_empty() {
+            true => "nothing is noted".to_owned(),
+            false => self.text.clone(),
+        }
+    }
 }

@@ -1,0 +1,94 @@
+//! `turnbuckle serve`.
+
+mod config;
+mod http;
+mod log;
+mod offer;
+mod place;
+mod settings;
+mod signals;
+#[cfg(not(unix))]
+#[path = "serve/no_socket.rs"]
+mod socket;
+#[cfg(unix)]
+mod socket;
+mod welcome;
+
+use std::path::PathBuf;
+
+use turnbuckle_server::middleware::Timing;
+use turnbuckle_server::stdio::Stdio;
+
+use crate::context::Context;
+use crate::failure::Result;
+use crate::memory;
+use config::Config;
+use place::Place;
+use settings::Settings;
+use signals::Signals;
+
+/// Run the context server: memory for agents, and search in repositories
+///
+/// Listens on http://127.0.0.1:8321/mcp unless told otherwise, and says how agents are told of it. What is remembered
+/// stays on this machine, a file for each project. The address is printed to stdout, everything else to stderr.
+///
+/// Settings may also stand in a file, turnbuckle/serve.toml in the folder for configurations or the one that --config
+/// names: listen, data, half-life, roots, and a table [embeddings] with url, model and api-key-env. What the command line
+/// says counts more.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// Serve one client on stdin and stdout, and end with it
+    #[arg(long, conflicts_with = "listen")]
+    stdio: bool,
+
+    /// Where to listen: ADDRESS:PORT (port 0 is any free one), or unix:PATH for lines on a socket
+    #[arg(long, value_name = "ADDR|unix:PATH", value_parser = place::read)]
+    listen: Option<Place>,
+
+    /// Keep everything below this folder
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Accept only projects below this folder; can be given again
+    #[arg(long = "root", value_name = "DIR")]
+    roots: Vec<PathBuf>,
+
+    /// Also answer to this name or address of the machine
+    #[arg(long = "allow-host", value_name = "HOST")]
+    hosts: Vec<String>,
+
+    /// Listen beyond this machine, where everybody who reaches the port reads and writes all memory
+    #[arg(long)]
+    danger_no_authorization: bool,
+}
+
+impl Serve {
+    pub(crate) async fn run(self, context: &Context) -> Result {
+        log::begin(context);
+        let is_stdio = self.stdio;
+        let settings = Settings::gather(self, context)?;
+        let mut server = offer::server(&settings, context)?;
+        if context.options.verbose {
+            server = server.layer(Timing::events());
+        }
+        if is_stdio {
+            return Ok(Stdio::new(server).serve().await?);
+        }
+        // Before anybody is told where we are, so that whoever is may end us at once.
+        let signals = Signals::watch()?;
+        match &settings.place {
+            Place::Tcp(address) => http::serve(server, *address, signals, &settings, context).await,
+            Place::Unix(path) => socket::serve(server, path, signals, &settings, context).await,
+        }
+    }
+}
+
+/// Returns the folder that everything is kept in: the one that was named, or that of the settings, or the usual one.
+pub(super) fn data_folder(named: Option<PathBuf>, context: &Context) -> Result<PathBuf> {
+    let environment = &context.environment;
+    let named = match named {
+        Some(folder) => Some(environment.cwd.join(folder)),
+        None => Config::find(context.options.config.as_deref(), environment)?.data,
+    };
+    memory::folder(named, environment)
+}

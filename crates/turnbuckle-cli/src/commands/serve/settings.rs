@@ -1,0 +1,107 @@
+//! What the command line and the file say together.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Serve;
+use super::config::{Config, Embeddings};
+use super::place::Place;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::memory;
+
+/// How the server runs.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) place: Place,
+    pub(super) data: PathBuf,
+    pub(super) half_life: Option<Duration>,
+    /// The folders that projects may be in; anywhere if there are none.
+    pub(super) roots: Vec<PathBuf>,
+    pub(super) hosts: Vec<String>,
+    pub(super) embeddings: Option<Embeddings>,
+}
+
+impl Settings {
+    /// Reads the file, and lets what the command line says count more.
+    pub(super) fn gather(serve: Serve, context: &Context) -> Result<Self> {
+        let environment = &context.environment;
+        let config = Config::find(context.options.config.as_deref(), environment)?;
+        let here = |path: PathBuf| environment.cwd.join(path);
+        let place = match serve.listen {
+            Some(Place::Unix(path)) => Place::Unix(here(path)),
+            Some(place) => place,
+            None => config.listen.unwrap_or(Place::USUAL),
+        };
+        // Nobody reaches us but by our stdin then, wherever the file would have us listen.
+        if !serve.stdio && !place.is_local() && !serve.danger_no_authorization {
+            return Err(beyond_this_machine(&place));
+        }
+        let roots: Vec<_> = serve.roots.into_iter().map(here).collect();
+        let data = serve.data.map(here).or(config.data);
+        let hosts: Vec<_> = serve.hosts.into_iter().chain(config.allow_hosts).collect();
+        if let Some(wrong) = hosts.iter().find(|host| !is_host(host)) {
+            return Err(Failure::not_asked(format!(
+                "`{wrong}` is no name of a machine"
+            )));
+        }
+        Ok(Self {
+            place,
+            data: memory::folder(data, environment)?,
+            half_life: config.half_life,
+            roots: if roots.is_empty() {
+                config.roots
+            } else {
+                roots
+            },
+            hosts,
+            embeddings: config.embeddings,
+        })
+    }
+}
+
+fn beyond_this_machine(place: &Place) -> Failure {
+    Failure::not_asked(format!(
+        "{place} can be reached from other machines, and nobody would have to sign in"
+    ))
+    .hint(
+        "listen on 127.0.0.1 and let ssh or a proxy that asks for names bring others there; \
+         --danger-no-authorization listens all the same",
+    )
+}
+
+/// A name or an address of the fourth version, perhaps with a port.
+fn is_host(text: &str) -> bool {
+    let (name, port) = text.split_once(':').unwrap_or((text, "1"));
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_label = |label: &str| !label.is_empty() && label.bytes().all(letter);
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    name.split('.').all(is_label) && is_port
+}
+
+#[cfg(test)]
+mod tests {
+    use turnbuckle_server::{Server, http::Http};
+
+    use super::*;
+
+    #[test]
+    fn what_passes_for_a_host_is_one_to_the_server() {
+        let http = || Http::new(Server::new("a", "1"));
+        for host in [
+            "box",
+            "box.example",
+            "box.example:80",
+            "192.168.1.2",
+            "192.168.1.2:8321",
+        ] {
+            assert!(is_host(host), "{host}");
+            let _ = http().allow_host(host);
+        }
+        for wrong in [
+            "", "a..b", "a.", "a:+1", "a:", "http://a", "a/b", "a:1:2", "a b",
+        ] {
+            assert!(!is_host(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+use serde::Serialize;
+
+use super::*;
+
+#[derive(Serialize)]
+struct Shown {
+    text: String,
+}
+
+fn shape(item: &&str, mode: ContentMode) -> Shown {
+    let most = match mode {
+        ContentMode::Minimal => 10,
+        ContentMode::Preview => 1_000,
+        ContentMode::Full => usize::MAX,
+    };
+    Shown {
+        text: item.chars().take(most).collect(),
+    }
+}
+
+fn wanted(content_mode: ContentMode, max_tokens: usize) -> Wanted {
+    Wanted {
+        content_mode: Some(content_mode),
+        max_tokens: Some(max_tokens),
+        cursor: None,
+    }
+}
+
+#[test]
+fn items_are_shown_while_there_is_room() {
+    let items = ["x"; 100];
+    let shown = wanted(ContentMode::Full, 200).fit(&items, shape);
+    assert_eq!(shown.len(), 800 / r#"{"text":"x"},"#.len());
+}
+
+#[test]
+fn the_first_is_shortened_rather_than_left_out() {
+    let long = "x".repeat(100_000);
+    let shown = wanted(ContentMode::Full, 500).fit(&[&*long, &*long], shape);
+    assert_eq!(shown.len(), 1, "the next page begins with the second");
+    assert_eq!(shown[0].text.len(), 1_000);
+    let shown = wanted(ContentMode::Full, 200).fit(&[&*long], shape);
+    assert_eq!(shown[0].text.len(), 10);
+}
+
+#[test]
+fn a_text_is_cut_between_characters() {
+    assert_eq!(cut("größer", 10), "größer");
+    assert_eq!(cut("größer", 4), "grö…");
+    assert_eq!(one_line("a\n  b\tc", 9), "a b c");
+    assert_eq!(one_line(&"wörter ".repeat(1_000), 8), "wörter…");
+}
+
+#[test]
+fn times_that_no_clock_shows_do_no_harm() {
+    assert_eq!(time(0), "1970-01-01T00:00:00Z");
+    assert_eq!(time(-1), "1970-01-01T00:00:00Z");
+    assert_eq!(time(i64::MAX), "9999-12-31T23:59:59Z");
+}

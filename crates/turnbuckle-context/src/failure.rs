@@ -1,0 +1,104 @@
+//! What a caller is told of an error: how to go on, and nothing about other people's files.
+
+use std::path::Path;
+
+use turnbuckle_server::{RequestError, ToolError};
+
+use crate::{ContextError, Trouble};
+
+/// Makes of an error what a model reads. What happened underneath goes to the log.
+pub(crate) fn for_model(error: ContextError) -> ToolError {
+    let told = ToolError::new(message(&error));
+    match error {
+        ContextError::Refused(_) | ContextError::Missing(_) | ContextError::Cancelled => told,
+        error => told.caused_by(error),
+    }
+}
+
+/// What is written down of an error for whoever asks later.
+pub(crate) fn message(error: &ContextError) -> String {
+    match error {
+        ContextError::Refused(_) | ContextError::Missing(_) | ContextError::Cancelled => {
+            error.to_string()
+        }
+        ContextError::Storage { trouble, .. } => advice(*trouble).to_owned(),
+        ContextError::File { path, source } => {
+            let (name, kind) = (name(path), source.kind());
+            format!(
+                "`{name}` cannot be used ({kind}); tell the user to check that it is there and may be read"
+            )
+        }
+        ContextError::Embedding(_) => {
+            "the embeddings cannot be had now; try again later".to_owned()
+        }
+    }
+}
+
+/// Makes of an error what the reader of a resource or a prompt gets.
+pub(crate) fn for_reader(error: ContextError) -> RequestError {
+    match error {
+        ContextError::Refused(message) => RequestError::invalid(message),
+        ContextError::Missing(_) => RequestError::not_found(),
+        error => RequestError::internal(error),
+    }
+}
+
+/// What can be done about a database. Its path is the operator's business, and in the log.
+fn advice(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::Full => {
+            "the disk is full and nothing was saved; tell the user to free some space, then try again"
+        }
+        Trouble::ReadOnly => {
+            "the data folder of this server cannot be written and nothing was saved; tell the user to check its permissions"
+        }
+        Trouble::Corrupt => {
+            "the file that keeps this project's memory is damaged; tell the user to move it away and import an export, if there is one (the server's log names the file)"
+        }
+        Trouble::Busy => {
+            "another process keeps the file of this project locked; nothing was saved, try again in a moment"
+        }
+        Trouble::TooNew => {
+            "the file of this project was written by a newer version of this server; tell the user to update it"
+        }
+        Trouble::Other => "the database failed and nothing was saved; the server's log says why",
+    }
+}
+
+/// The last part of a path: what a caller may know of it.
+fn name(path: &Path) -> String {
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_else(|| "a folder".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_of_ours_is_told() {
+        let errors = [
+            ContextError::file(
+                "/home/ada/.local/share/x.db",
+                std::io::ErrorKind::PermissionDenied.into(),
+            ),
+            ContextError::storage(
+                Path::new("/home/ada/.local/share/x.db"),
+                rusqlite::Error::InvalidQuery,
+            ),
+        ];
+        for error in errors {
+            let told = for_model(error).to_string();
+            assert!(!told.contains("/home"), "{told}");
+        }
+    }
+
+    #[test]
+    fn every_trouble_has_its_advice() {
+        use Trouble::{Busy, Corrupt, Full, Other, ReadOnly, TooNew};
+        for trouble in [Full, ReadOnly, Corrupt, Busy, TooNew, Other] {
+            assert!(advice(trouble).len() > 40);
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Search in a repository.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_server::Context;
+
+use super::state::{IndexState, State, catch_up};
+use crate::answer::{ContentMode, Place, Readable, Wanted, one_line, plural};
+use crate::code::{self, ChunkHit, CodeQuery, FileHit};
+use crate::dense::Embeddings;
+use crate::desk::Desk;
+use crate::index::{self, Freshness, IndexOptions, Tree};
+use crate::tools::memories::{Page, rounded};
+use crate::{ContextError, Database, Project};
+
+/// How long a search may look for changed files first.
+const REFRESH: Duration = Duration::from_millis(150);
+/// How long a search may index a project that nobody has indexed.
+const FIRST_INDEX: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct SearchArgs {
+    #[schemars(length(min = 1))]
+    query: String,
+    /// Absolute path.
+    project_path: String,
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: usize,
+    /// Such as rust or python.
+    language: Option<String>,
+    /// Folder or glob below the root.
+    path: Option<String>,
+    #[serde(flatten)]
+    wanted: Wanted,
+}
+
+fn ten() -> usize {
+    10
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Hits {
+    results: Vec<File>,
+    index: IndexState,
+    embeddings: Embeddings,
+    #[serde(flatten)]
+    page: Page,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct File {
+    path: String,
+    language: String,
+    score: f64,
+    matches: Vec<Match>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Match {
+    line: u32,
+    last_line: u32,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    symbol: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    kind: String,
+    text: String,
+}
+
+pub(super) async fn search(
+    desk: Desk,
+    args: SearchArgs,
+    cx: Context,
+) -> Result<Hits, ContextError> {
+    let owner = desk.owner(&cx)?;
+    let SearchArgs {
+        query,
+        project_path,
+        limit,
+        language,
+        path,
+        wanted,
+    } = args;
+    let filters = [&language, &path].map(|filter| filter.as_deref().unwrap_or_default());
+    let parts = ["code", &query, &project_path, filters[0], filters[1]];
+    let place = Place::of(wanted.cursor.as_deref(), &parts)?;
+    let (dense, embeddings) = desk.dense(&query).await;
+    let (reach, offset) = (place.reach(limit), place.offset());
+    let asked = CodeQuery {
+        limit: reach,
+        language,
+        path,
+        dense,
+        ..CodeQuery::new(&query)
+    };
+    let (found, known, index) = desk
+        .block(move |desk| {
+            let (project, database) = desk.open(&owner, &project_path)?;
+            let (tree, freshness) = current(desk, &project, &database)?;
+            let found = code::search(&database, &tree, &asked)?;
+            let known = found.len();
+            let page = found.into_iter().skip(offset).take(limit);
+            let found: Vec<_> = page.map(|file| clean(desk, file)).collect();
+            Ok((found, known, (tree, freshness, database)))
+        })
+        .await?;
+    let (tree, freshness, database) = index;
+    let index = IndexState::of(&tree, freshness);
+    if index.state() != State::Fresh {
+        let data =
+            json!({ "message": "the index is being brought up to date", "state": index.state() });
+        cx.log_as(LogLevel::Notice, Some("index"), data).await;
+        catch_up(&desk, &database, tree);
+    }
+    desk.embed_soon(&database);
+    let words = words(&query);
+    let results = wanted.fit(&found, |file, mode| File::of(file, mode, &words));
+    Ok(Hits {
+        page: Page {
+            left_out: found.len() - results.len(),
+            next_cursor: place.next(results.len(), known),
+        },
+        results,
+        index,
+        embeddings,
+    })
+}
+
+/// The index of a project, brought up to date as far as there is time. A small project that has none gets one.
+fn current(
+    desk: &Desk,
+    project: &Project,
+    database: &Arc<Database>,
+) -> Result<(Tree, Freshness), ContextError> {
+    if let Some(tree) = index::tree_for(database, project.folder())? {
+        let refreshed = index::refresh(database, &tree, desk.redactor(), REFRESH)?;
+        return Ok((refreshed.tree, refreshed.freshness));
+    }
+    let begun = Instant::now();
+    let mut watch = |_| match begun.elapsed() < FIRST_INDEX {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    };
+    let (root, branch) = (project.checkout(), project.branch());
+    let options = IndexOptions::default();
+    let indexed = index::index(
+        database,
+        root,
+        branch,
+        &options,
+        desk.redactor(),
+        &mut watch,
+    );
+    match indexed {
+        Ok(indexed) => Ok((indexed.tree, Freshness::Fresh)),
+        Err(ContextError::Cancelled) => Err(ContextError::refused(
+            "this project is not indexed yet and too large to do it within a search; call index_repository first",
+        )),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file without secrets that were none to the rules of the day on which it was indexed.
+fn clean(desk: &Desk, mut file: FileHit) -> FileHit {
+    for chunk in &mut file.chunks {
+        chunk.body = desk.redactor().redact(&chunk.body).text.into_owned();
+    }
+    file
+}
+
+impl File {
+    fn of(file: &FileHit, mode: ContentMode, words: &[String]) -> Self {
+        let matches: Vec<_> = match mode {
+            ContentMode::Minimal => file.chunks.iter().take(1).collect(),
+            ContentMode::Preview => file.chunks.iter().take(2).collect(),
+            ContentMode::Full => file.chunks.iter().collect(),
+        };
+        Self {
+            path: file.path.clone(),
+            language: file.language.clone(),
+            score: rounded(file.score),
+            matches: matches
+                .into_iter()
+                .map(|chunk| Match::of(chunk, mode, words))
+                .collect(),
+        }
+    }
+}
+
+/// Lines of a place that a preview shows.
+const PREVIEW_LINES: usize = 12;
+
+impl Match {
+    fn of(chunk: &ChunkHit, mode: ContentMode, words: &[String]) -> Self {
+        let (line, text) = match mode {
+            ContentMode::Minimal => best_line(chunk, words),
+            ContentMode::Preview => {
+                let lines = chunk.body.lines().take(PREVIEW_LINES);
+                let lines: Vec<_> = lines.map(|line| crate::answer::cut(line, 200)).collect();
+                (chunk.first_line, lines.join("\n"))
+            }
+            ContentMode::Full => (chunk.first_line, chunk.body.clone()),
+        };
+        Self {
+            line,
+            last_line: chunk.last_line,
+            symbol: chunk.symbol.clone(),
+            kind: chunk.kind.clone(),
+            text,
+        }
+    }
+}
+
+/// The line that has most of the words, and its number; of several the first.
+fn best_line(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
+    let hits = |line: &str| {
+        let line = line.to_lowercase();
+        words.iter().filter(|word| line.contains(&**word)).count()
+    };
+    let lines = (chunk.first_line..).zip(chunk.body.lines());
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let best = lines
+        .map(|(number, line)| (hits(line), number, line))
+        .reduce(|best, other| if other.0 > best.0 { other } else { best });
+    best.map_or((chunk.first_line, String::new()), |(_, number, line)| {
+        (number, one_line(line, 120))
+    })
+}
+
+/// The words of a question, as lines are compared with.
+fn words(query: &str) -> Vec<String> {
+    let words = query.split(|char: char| !char.is_alphanumeric() && char != '_');
+    let words = words.filter(|word| word.chars().count() > 2);
+    words.take(32).map(str::to_lowercase).collect()
+}
+
+impl Readable for Hits {
+    fn text(&self) -> String {
+        let index = self.index.text();
+        if self.results.is_empty() {
+            return format!("Nothing found (index: {index}). Other words, or no filter, may help.")
+                + self.embeddings.text();
+        }
+        let count = plural(self.results.len(), "file");
+        let mut text = format!("{count}, best first (index: {index}):");
+        for file in &self.results {
+            file.write(&mut text);
+        }
+        text + &self.page.text() + self.embeddings.text()
+    }
+}
+
+impl File {
+    fn write(&self, text: &mut String) {
+        let Self { path, score, .. } = self;
+        for (number, place) in self.matches.iter().enumerate() {
+            let Match {
+                line,
+                symbol,
+                kind,
+                text: body,
+                ..
+            } = place;
+            match number {
+                0 => {
+                    let _ = write!(text, "\n{path}:{line} ({score})");
+                }
+                _ => {
+                    let _ = write!(text, "\n{path}:{line}");
+                }
+            }
+            if !symbol.is_empty() {
+                let _ = write!(text, " {kind} {symbol}");
+            }
+            match body.contains('\n') {
+                true => {
+                    let _ = write!(text, "\n{body}");
+                }
+                false => {
+                    let _ = write!(text, " | {body}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! How the server is, how fresh an index is, and what came of an operation.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use turnbuckle_server::{Context, Tool};
+
+use super::repository::IndexDetails;
+use super::tool;
+use crate::answer::{Readable, time};
+use crate::desk::Desk;
+use crate::operations::{self, Operation};
+use crate::{ContextError, Owner, index};
+
+/// How long it may take to look whether an index is fresh.
+const LOOK: Duration = Duration::from_millis(500);
+
+pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
+    vec![
+        tool(desk, "status", "Status", status)
+            .description(
+                "Health; by operation_id how a call ended; by project_path what is kept and how fresh its index is.",
+            )
+            .read_only()
+            .destructive(false)
+            .idempotent(),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct StatusArgs {
+    operation_id: Option<String>,
+    /// Absolute path.
+    project_path: Option<String>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+struct Status {
+    /// `healthy`, or pending, running, completed or failed.
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    service: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    version: Option<&'static str>,
+    /// The model of the embeddings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    embeddings: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ProjectStatus")]
+    project: Option<ProjectStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    operation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    created_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    updated_at: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ProjectStatus {
+    root: String,
+    branch: String,
+    /// Checkpoints and remediations kept.
+    items: BTreeMap<String, i64>,
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    indexes: Vec<IndexDetails>,
+    /// Operations that are not done.
+    running: Vec<String>,
+}
+
+async fn status(desk: Desk, args: StatusArgs, cx: Context) -> Result<Status, ContextError> {
+    let owner = desk.owner(&cx)?;
+    if let Some(id) = args.operation_id {
+        let operation = desk
+            .block(move |desk| desk.find_operation(&owner, &id))
+            .await?;
+        return Ok(Status::of(operation));
+    }
+    let project = match args.project_path {
+        None => None,
+        Some(path) => Some(desk.block(move |desk| project(desk, &owner, &path)).await?),
+    };
+    Ok(Status {
+        project,
+        status: "healthy",
+        service: Some("turnbuckle"),
+        version: Some(env!("CARGO_PKG_VERSION")),
+        embeddings: desk.embedder().map(|embedder| embedder.model().to_owned()),
+        ..Status::default()
+    })
+}
+
+fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, ContextError> {
+    let (project, database) = desk.open(owner, path)?;
+    let mut indexes = Vec::new();
+    for tree in index::trees(&database)? {
+        let refreshed = index::refresh(&database, &tree, desk.redactor(), LOOK)?;
+        indexes.push(IndexDetails::of(&refreshed.tree, refreshed.freshness));
+    }
+    let (items, running) = database.read(|db| {
+        let mut kinds = db.prepare_cached("SELECT kind, count(*) FROM item GROUP BY kind")?;
+        let items = kinds.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let items: rusqlite::Result<BTreeMap<String, i64>> = items.collect();
+        let mut open = db.prepare_cached(
+            "SELECT id FROM operation WHERE status IN ('pending', 'running') ORDER BY created DESC LIMIT 20",
+        )?;
+        let running = open.query_map([], |row| row.get(0))?;
+        let running: rusqlite::Result<Vec<String>> = running.collect();
+        Ok((items?, running?))
+    })?;
+    Ok(ProjectStatus {
+        root: project.root().to_string_lossy().into_owned(),
+        branch: project.branch().to_owned(),
+        items,
+        indexes,
+        running,
+    })
+}
+
+impl Status {
+    fn of(operation: Operation) -> Self {
+        Self {
+            status: match operation.status {
+                operations::Status::Pending => "pending",
+                operations::Status::Running => "running",
+                operations::Status::Completed => "completed",
+                operations::Status::Failed => "failed",
+            },
+            operation_id: Some(operation.id),
+            result: operation.result,
+            error: operation.error,
+            created_at: Some(time(operation.created)),
+            updated_at: Some(time(operation.updated)),
+            ..Self::default()
+        }
+    }
+}
+
+impl Readable for Status {
+    fn text(&self) -> String {
+        let mut text = match &self.operation_id {
+            Some(id) => format!("{id}: {}", self.status),
+            None => self.status.to_owned(),
+        };
+        if let (Some(service), Some(version)) = (self.service, self.version) {
+            let embeddings = self.embeddings.as_deref().unwrap_or("off");
+            let _ = write!(text, ": {service} {version}, embeddings {embeddings}");
+        }
+        if let Some(project) = &self.project {
+            project.write(&mut text);
+        }
+        if let Some(result) = &self.result {
+            let _ = write!(text, "\n{result}");
+        }
+        if let Some(error) = &self.error {
+            let _ = write!(text, "\n{error}");
+        }
+        text
+    }
+}
+
+impl ProjectStatus {
+    fn write(&self, text: &mut String) {
+        let _ = write!(text, "\n{} [{}]:", self.root, self.branch);
+        for (kind, count) in &self.items {
+            let _ = write!(text, " {count} {kind}s,");
+        }
+        match self.indexes.len() {
+            0 => text.push_str(" no index"),
+            _ => text.push_str(" index:"),
+        }
+        for index in &self.indexes {
+            let _ = write!(text, "\n- {}", index.text());
+        }
+        for id in &self.running {
+            let _ = write!(text, "\n{id} is not done");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What every conversation pays for: the definitions of the tools.
+
+use serde_json::{Value, json};
+use turnbuckle_server::testing::Peer;
+
+use super::place::Place;
+
+async fn tools() -> Vec<Value> {
+    let mut peer = Peer::connect(Place::new().server()).await;
+    let listed = peer.request("tools/list", json!({})).await;
+    listed.expect_result()["tools"].as_array().unwrap().clone()
+}
+
+/// Definitions that are not of the debug log.
+async fn own_tools() -> Vec<Value> {
+    let mut tools = tools().await;
+    tools.retain(|tool| !tool["name"].as_str().unwrap().starts_with("debug_"));
+    tools
+}
+
+#[tokio::test]
+async fn the_definitions_stay_small() {
+    let mut all = 0;
+    for tool in own_tools().await {
+        let size = tool.to_string().len();
+        println!(
+            "{:>6} {} (input {}, output {})",
+            size,
+            tool["name"],
+            tool["inputSchema"].to_string().len(),
+            tool["outputSchema"].to_string().len()
+        );
+        all += size;
+    }
+    println!("{all:>6} bytes in all");
+    assert!(all < 16 * 1024, "{all} bytes");
+}
+
+#[tokio::test]
+async fn every_definition_is_complete() {
+    for tool in own_tools().await {
+        let name = &tool["name"];
+        assert!(tool["description"].as_str().unwrap().len() > 10, "{name}");
+        assert!(tool["title"].is_string(), "{name}");
+        assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
+        assert_eq!(tool["outputSchema"]["type"], "object", "{name}");
+        let hints = &tool["annotations"];
+        // Who does not say that it only reads may write.
+        for hint in ["destructiveHint", "idempotentHint", "openWorldHint"] {
+            assert!(hints[hint].is_boolean(), "{name}: {hint}");
+        }
+        assert_eq!(hints["openWorldHint"], false, "{name}");
+    }
+}

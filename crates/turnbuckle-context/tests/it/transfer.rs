@@ -1,0 +1,483 @@
+//! Taking data along, bringing it back, and having it forgotten.
+
+use std::path::Path;
+
+use serde_json::Value;
+use turnbuckle_context::memory::{self, Draft, Kind, MemoryQuery};
+use turnbuckle_context::transfer::{
+    Forget, ImportOptions, Imported, Part, export, forget, import, stats,
+};
+use turnbuckle_context::{ContextError, Library, Owner, Redactor, collections};
+
+/// A library with two projects and a shared skill.
+struct House {
+    data: tempfile::TempDir,
+    folders: [tempfile::TempDir; 2],
+    library: Library,
+    ada: Owner,
+}
+
+impl House {
+    fn empty() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let library = Library::new(data.path());
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        Self {
+            data,
+            folders,
+            library,
+            ada: Owner::user("ada"),
+        }
+    }
+
+    fn furnished() -> Self {
+        let house = Self::empty();
+        house.save(
+            0,
+            Draft::checkpoint("zanzibar is half done")
+                .title("Zanzibar")
+                .branch("a/b")
+                .tags(["t"]),
+        );
+        house.save(
+            0,
+            Draft::remediation("error E0308 in quokka", "cast it").detail("rust 1.88"),
+        );
+        house.save(
+            1,
+            Draft::checkpoint("line one\nline \"two\" \u{2028} \0 end"),
+        );
+        let shared = house.library.shared(&house.ada).unwrap();
+        memory::save(
+            &shared,
+            Redactor::standard(),
+            Draft::skill("Fly", "How to fly", "Flap."),
+        )
+        .unwrap();
+        house
+    }
+
+    fn project(&self, at: usize) -> turnbuckle_context::Project {
+        self.library
+            .project(&self.ada, self.folders[at].path().to_str().unwrap())
+            .unwrap()
+    }
+
+    fn open(&self, at: usize) -> std::sync::Arc<turnbuckle_context::Database> {
+        self.library.open(&self.ada, &self.project(at)).unwrap()
+    }
+
+    fn save(&self, at: usize, draft: Draft) -> String {
+        memory::save(&self.open(at), Redactor::standard(), draft)
+            .unwrap()
+            .item
+            .id
+    }
+
+    fn export(&self, part: &Part) -> String {
+        let mut text = Vec::new();
+        export(&self.library, &self.ada, part, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    fn import(&self, text: &str, options: &ImportOptions) -> Result<Imported, ContextError> {
+        import(
+            &self.library,
+            &self.ada,
+            Redactor::standard(),
+            options,
+            &mut text.as_bytes(),
+        )
+    }
+
+    fn count(&self) -> u64 {
+        let stats = stats(&self.library, &self.ada).unwrap();
+        stats
+            .places
+            .iter()
+            .flat_map(|place| place.items.values())
+            .sum()
+    }
+}
+
+/// An export without its first line, which has the time in it.
+fn lines(export: &str) -> Vec<&str> {
+    export.lines().skip(1).collect()
+}
+
+/// Whether any file below a folder has these bytes in it, in whatever case.
+fn is_anywhere(folder: &Path, needle: &str) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return is_anywhere(&path, needle);
+        }
+        let bytes = std::fs::read(&path).unwrap().to_ascii_lowercase();
+        bytes
+            .windows(needle.len())
+            .any(|window| window == needle.as_bytes())
+    })
+}
+
+#[test]
+fn what_was_exported_comes_back_as_it_was() {
+    let house = House::furnished();
+    let exported = house.export(&Part::Everything);
+    let first: Value = serde_json::from_str(exported.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["format"], &first["version"]),
+        (&"turnbuckle-memory".into(), &1.into())
+    );
+
+    let other = House::empty();
+    let imported = other.import(&exported, &ImportOptions::default()).unwrap();
+
+    assert_eq!((imported.new, imported.known, imported.bad), (4, 0, 0));
+    assert_eq!(lines(&other.export(&Part::Everything)), lines(&exported));
+    let again = other.import(&exported, &ImportOptions::default()).unwrap();
+    assert_eq!((again.new, again.known), (0, 4));
+    let query = MemoryQuery::new(Kind::Checkpoint, "zanzibar");
+    let project = other
+        .library
+        .open_id(&other.ada, house.project(0).id())
+        .unwrap()
+        .unwrap();
+    assert_eq!(memory::search(&[&project], &query).unwrap().len(), 1);
+    let left = std::fs::read_dir(other.data.path().join(other.ada.id())).unwrap();
+    let is_put_aside = |path: std::path::PathBuf| path.extension().is_some_and(|end| end == "tmp");
+    assert!(
+        !left
+            .into_iter()
+            .any(|entry| is_put_aside(entry.unwrap().path()))
+    );
+}
+
+#[test]
+fn one_project_can_be_exported_and_taken_into_another() {
+    let house = House::furnished();
+    let exported = house.export(&Part::Project(house.project(0).id().to_owned()));
+    assert_eq!(lines(&exported).len(), 3);
+    let mut options = ImportOptions::default();
+    options.into = Some(house.folders[1].path().to_str().unwrap().to_owned());
+    let imported = house.import(&exported, &options).unwrap();
+    assert_eq!(imported.new, 2);
+    let query = MemoryQuery::new(Kind::Checkpoint, "zanzibar");
+    assert_eq!(
+        memory::search(&[&house.open(1)], &query).unwrap()[0]
+            .item
+            .branch,
+        "a/b"
+    );
+    let unknown = export(
+        &house.library,
+        &house.ada,
+        &Part::Project("0".repeat(16)),
+        &mut Vec::new(),
+    );
+    assert!(matches!(unknown.unwrap_err(), ContextError::Missing(_)));
+}
+
+#[test]
+fn an_import_with_a_bad_line_changes_nothing() {
+    let house = House::furnished();
+    let exported = house.export(&Part::Everything);
+    let other = House::empty();
+    let huge = format!(
+        "{{\"type\":\"item\",\"body\":\"{}\"}}",
+        "x".repeat(5 * 1024 * 1024)
+    );
+    let too_long = format!(
+        "{{\"type\":\"item\",\"kind\":\"skill\",\"title\":\"t\",\"body\":\"b\",\"detail\":\"{}\"}}",
+        "d".repeat(4_001)
+    );
+    let bad = [
+        "{\"type\":\"item\",\"kind\":\"poem\",\"title\":\"t\",\"body\":\"b\"}",
+        "{\"type\":\"item\"",
+        "[1, 2",
+        "{\"type\":\"project\",\"root\":\"relative\"}",
+        "{\"type\":\"collection\",\"branch\":\"x\",\"vector_size\":0}",
+        &huge,
+        &too_long,
+    ];
+    let spoiled = format!("{exported}{}\n\n", bad.join("\n"));
+    let error = other
+        .import(&spoiled, &ImportOptions::default())
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("7 lines cannot be used: line 9: "),
+        "{error}"
+    );
+    assert_eq!(other.count(), 0);
+
+    let mut options = ImportOptions::default();
+    options.skip_bad_lines = true;
+    let imported = other.import(&spoiled, &options).unwrap();
+    assert_eq!((imported.new, imported.bad), (4, 7));
+    let numbers: Vec<u64> = imported.bad_lines.iter().map(|bad| bad.line).collect();
+    assert_eq!(numbers, [9, 10, 11, 12, 13, 14, 15]);
+    assert!(imported.bad_lines[5].reason.contains("longer than"));
+    assert!(
+        imported.bad_lines[6]
+            .reason
+            .contains("`description` has 4001")
+    );
+}
+
+#[test]
+fn what_is_no_export_is_refused() {
+    let house = House::empty();
+    for (text, says) in [
+        ("", "no export"),
+        ("hello\n", "no export"),
+        ("{\"format\":\"other\",\"version\":1}\n", "no export"),
+        (
+            "{\"format\":\"turnbuckle-memory\",\"version\":9}\n",
+            "newer program",
+        ),
+        (
+            "{\"format\":\"turnbuckle-memory\",\"version\":1}\n{\"type\":\"item\",\"kind\":\"skill\",\"title\":\"t\",\"body\":\"b\",\"detail\":\"d\"}\n",
+            "line 2: comes before any project",
+        ),
+    ] {
+        let error = house.import(text, &ImportOptions::default()).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert!(
+        house
+            .import(&"\0".repeat(9_000_000), &ImportOptions::default())
+            .is_err()
+    );
+}
+
+#[test]
+fn secrets_are_taken_out_of_what_is_imported() {
+    let house = House::empty();
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let text = format!(
+        "{{\"format\":\"turnbuckle-memory\",\"version\":1}}\n{{\"type\":\"shared\"}}\n{{\"type\":\"item\",\"kind\":\"skill\",\"title\":\"Push\",\"body\":\"use {token}\",\"detail\":\"d\",\"tags\":[\"{token}\"],\"meta\":{{\"k\":[\"{token}\"]}}}}\n"
+    );
+    let imported = house.import(&text, &ImportOptions::default()).unwrap();
+    assert_eq!(imported.redacted.values().sum::<u32>(), 3);
+    assert!(!is_anywhere(house.data.path(), &token.to_ascii_lowercase()));
+    let exported = house.export(&Part::Shared);
+    assert!(exported.contains("[REDACTED:") && !exported.contains(&token));
+}
+
+#[test]
+fn the_newer_of_two_skills_of_one_name_is_kept() {
+    let house = House::furnished();
+    let old = house.export(&Part::Shared);
+    let shared = house.library.shared(&house.ada).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(3));
+    memory::save(
+        &shared,
+        Redactor::standard(),
+        Draft::skill("fly", "How to fly", "Glide."),
+    )
+    .unwrap();
+    let new = house.export(&Part::Shared);
+    house.import(&old, &ImportOptions::default()).unwrap();
+    assert_eq!(
+        memory::find_skill(&shared, "Fly").unwrap().unwrap().body,
+        "Glide."
+    );
+    let other = House::empty();
+    other.import(&old, &ImportOptions::default()).unwrap();
+    let imported = other.import(&new, &ImportOptions::default()).unwrap();
+    assert_eq!((imported.new, imported.updated), (0, 1));
+    let shared = other.library.shared(&other.ada).unwrap();
+    assert_eq!(
+        memory::find_skill(&shared, "Fly").unwrap().unwrap().body,
+        "Glide."
+    );
+}
+
+#[test]
+fn stats_count_what_is_there() {
+    let house = House::furnished();
+    let stats = stats(&house.library, &house.ada).unwrap();
+    assert_eq!(stats.places.len(), 3);
+    let shared = stats
+        .places
+        .iter()
+        .find(|place| place.project.is_none())
+        .unwrap();
+    assert_eq!(shared.items["skill"], 1);
+    let id = house.project(0).id().to_owned();
+    let one = stats
+        .places
+        .iter()
+        .find(|place| place.project.as_deref() == Some(&id))
+        .unwrap();
+    assert_eq!((one.items["checkpoint"], one.items["remediation"]), (1, 1));
+    assert_eq!(one.root.as_deref(), house.project(0).root().to_str());
+    assert!(one.bytes > 10_000 && one.newest.is_some());
+    let nothing = turnbuckle_context::transfer::stats(&house.library, &Owner::user("bob")).unwrap();
+    assert!(nothing.places.is_empty());
+}
+
+#[test]
+fn what_was_forgotten_is_in_no_file() {
+    let house = House::furnished();
+    let id = house.save(
+        0,
+        Draft::checkpoint("the xylophone plan")
+            .title("Xylophone")
+            .tags(["marimba"]),
+    );
+    house.save(0, Draft::checkpoint("the harpsichord plan"));
+    assert!(
+        is_anywhere(house.data.path(), "xylophone") && is_anywhere(house.data.path(), "marimba")
+    );
+
+    let forgotten = forget(&house.library, &house.ada, &Forget::Item(id.clone())).unwrap();
+
+    assert_eq!((forgotten.items, forgotten.traceless), (1, true));
+    for word in ["xylophon", "marimba"] {
+        assert!(!is_anywhere(house.data.path(), word), "{word}");
+    }
+    assert!(is_anywhere(house.data.path(), "harpsichord"));
+    let again = forget(&house.library, &house.ada, &Forget::Item(id)).unwrap_err();
+    assert!(matches!(again, ContextError::Missing(_)));
+    let found = MemoryQuery::new(Kind::Checkpoint, "plan");
+    assert_eq!(memory::search(&[&house.open(0)], &found).unwrap().len(), 1);
+}
+
+#[test]
+fn a_kind_and_what_is_old_can_be_forgotten() {
+    let house = House::furnished();
+    let items = |part, kind, before| Forget::Items { part, kind, before };
+    let forget = |what: &Forget| forget(&house.library, &house.ada, what).unwrap();
+    let none = forget(&items(Part::Everything, None, Some(1_000)));
+    assert_eq!((none.items, house.count()), (0, 4));
+    let one = forget(&items(Part::Everything, Some(Kind::Remediation), None));
+    assert_eq!((one.items, house.count()), (1, 3));
+    assert!(!is_anywhere(house.data.path(), "quokka"));
+    let of_project = Part::Project(house.project(0).id().to_owned());
+    assert_eq!(forget(&items(of_project, None, Some(i64::MAX))).items, 1);
+    assert!(!is_anywhere(house.data.path(), "zanzibar"));
+    assert_eq!(forget(&items(Part::Shared, None, None)).items, 1);
+    assert_eq!(house.count(), 1);
+}
+
+#[test]
+fn a_project_and_an_owner_can_be_forgotten() {
+    let house = House::furnished();
+    let id = house.project(0).id().to_owned();
+    let forget = |what: &Forget| forget(&house.library, &house.ada, what);
+    assert_eq!(
+        forget(&Forget::All(Part::Project(id.clone())))
+            .unwrap()
+            .files,
+        1
+    );
+    assert!(forget(&Forget::All(Part::Project(id))).is_err());
+    assert!(forget(&Forget::All(Part::Project("../../x".to_owned()))).is_err());
+    assert!(!is_anywhere(house.data.path(), "zanzibar"));
+    assert_eq!(house.count(), 2);
+    assert_eq!(forget(&Forget::All(Part::Everything)).unwrap().files, 2);
+    assert_eq!(std::fs::read_dir(house.data.path()).unwrap().count(), 0);
+    house.save(0, Draft::checkpoint("begin again"));
+    assert_eq!(house.count(), 1);
+}
+
+#[test]
+fn collections_are_made_by_saving_and_removed_by_their_owner() {
+    let house = House::furnished();
+    let (ada, bob) = (&house.ada, Owner::user("bob"));
+    let listed = collections::list(&house.library, ada).unwrap();
+    let name = collections::name(ada, house.project(0).id(), "a/b");
+    assert!(name.ends_with("/a_b") && name.starts_with("owner_"));
+    let found = listed
+        .iter()
+        .find(|collection| collection.name == name)
+        .unwrap();
+    assert_eq!((found.point_count, found.vector_size), (1, 0));
+
+    let created = collections::create(&house.library, ada, &name, 384).unwrap();
+    assert_eq!((created.point_count, created.vector_size), (1, 384));
+    for size in [0, 65_537] {
+        assert!(collections::create(&house.library, ada, &name, size).is_err());
+    }
+    assert!(collections::list(&house.library, &bob).unwrap().is_empty());
+    assert!(
+        collections::find(&house.library, &bob, &name)
+            .unwrap()
+            .is_none()
+    );
+    let foreign = collections::create(&house.library, &bob, &name, 4).unwrap_err();
+    assert!(foreign.to_string().contains("is not you"));
+
+    let as_foreign = collections::delete(&house.library, &bob, &name).unwrap_err();
+    let unknown = name.replace("/a_b", "/c");
+    let as_unknown = collections::delete(&house.library, ada, &unknown).unwrap_err();
+    assert_eq!(
+        as_foreign.to_string().replace("/a_b", "/c"),
+        as_unknown.to_string()
+    );
+    assert!(matches!(as_foreign, ContextError::Missing(_)));
+    for wrong in [
+        "",
+        "x",
+        "owner_1/project_2/main",
+        "../../a/b",
+        &"/".repeat(9_000),
+    ] {
+        assert!(collections::delete(&house.library, ada, wrong).is_err());
+        assert!(matches!(
+            collections::create(&house.library, ada, wrong, 4),
+            Err(ContextError::Refused(_))
+        ));
+    }
+
+    let removed = collections::delete(&house.library, ada, &name).unwrap();
+    assert_eq!(removed.items, 1);
+    assert!(
+        collections::find(&house.library, ada, &name)
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(house.count(), 3);
+}
+
+#[test]
+fn branches_that_would_be_called_the_same_are_not_mixed_up() {
+    let house = House::furnished();
+    let library = &house.library;
+    let place = collections::name(&house.ada, house.project(0).id(), "");
+    let name = |branch: &str| format!("{place}{branch}");
+    let names = || -> Vec<String> {
+        let all = collections::list(library, &house.ada).unwrap().into_iter();
+        let names = all.filter_map(|one| Some(one.name.strip_prefix(&place)?.to_owned()));
+        names.collect()
+    };
+    assert_eq!(names(), ["a_b", "default"]);
+    house.save(0, Draft::checkpoint("x").branch("a_b"));
+    assert_eq!(names(), ["a/b", "a_b", "default"]);
+    assert_eq!(
+        collections::delete(library, &house.ada, &name("a_b"))
+            .unwrap()
+            .items,
+        1
+    );
+    assert_eq!(names(), ["a_b", "default"]);
+
+    house.save(0, Draft::checkpoint("x").branch("p/q_r"));
+    house.save(0, Draft::checkpoint("x").branch("p_q/r"));
+    let error = collections::delete(library, &house.ada, &name("p_q_r")).unwrap_err();
+    assert!(error.to_string().contains("`p/q_r`, `p_q/r`"), "{error}");
+    assert_eq!(
+        collections::delete(library, &house.ada, &name("p/q_r"))
+            .unwrap()
+            .items,
+        1
+    );
+    assert_eq!(
+        collections::delete(library, &house.ada, &name("p_q_r"))
+            .unwrap()
+            .items,
+        1
+    );
+}
