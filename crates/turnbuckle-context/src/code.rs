@@ -9,6 +9,7 @@ mod lexical;
 mod paths;
 mod question;
 mod rank;
+mod related;
 mod stem;
 
 use std::collections::HashMap;

@@ -1,5 +1,7 @@
 //! The chunks that fit a question by their words.
 
+use std::collections::HashMap;
+
 use rusqlite::{Row, Transaction, params_from_iter, types::Value};
 
 use super::filter::Filter;
@@ -10,18 +12,40 @@ use super::rank::Candidate;
 const MOST: i64 = 400;
 /// With fewer left of the best of all trees, the chunks of this tree are looked through alone.
 const ENOUGH: usize = 100;
+/// What a word for the same thing is worth beside the word that was asked for.
+const RELATED: f64 = 0.3;
 /// The weights of body, parts of identifiers, path and definitions.
 const RANK: &str = "bm25(chunk_fts, 1.0, 1.0, 3.0, 3.0)";
 
 const COLUMNS: &str = "c.id, f.id, f.path, f.language, c.defs, -score";
 
-/// The best chunks, best first.
+/// The chunks that have words of the question, and a little those that have words for the same things.
 pub(super) fn candidates(
     db: &Transaction<'_>,
     question: &Question,
     filter: &Filter,
 ) -> rusqlite::Result<Vec<Candidate>> {
-    let Some(query) = &question.fts else {
+    let mut found = by_query(db, question.fts.as_deref(), filter)?;
+    let related = by_query(db, question.related_fts.as_deref(), filter)?;
+    let places = found.iter().zip(0..).map(|(one, place)| (one.chunk, place));
+    let places: HashMap<i64, usize> = places.collect();
+    for mut candidate in related {
+        candidate.score *= RELATED;
+        match places.get(&candidate.chunk) {
+            Some(place) => found[*place].score += candidate.score,
+            None => found.push(candidate),
+        }
+    }
+    Ok(found)
+}
+
+/// The best chunks for one question.
+fn by_query(
+    db: &Transaction<'_>,
+    query: Option<&str>,
+    filter: &Filter,
+) -> rusqlite::Result<Vec<Candidate>> {
+    let Some(query) = query else {
         return Ok(Vec::new());
     };
     let (looked_at, best) = best_of_all(db, query, filter)?;

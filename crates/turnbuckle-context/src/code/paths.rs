@@ -27,6 +27,46 @@ const TESTS: [&str; 18] = [
     "testing",
 ];
 
+/// Words of questions that mean documentation.
+const PROSE: [&str; 12] = [
+    "changelog",
+    "doc",
+    "docs",
+    "documentation",
+    "documented",
+    "guide",
+    "license",
+    "licence",
+    "manual",
+    "readme",
+    "release",
+    "tutorial",
+];
+
+/// Whether a file is documentation: prose by its language, or a text without an ending, such as `LICENSE`.
+pub(super) fn is_prose(path: &str, language: &str) -> bool {
+    match language {
+        "markdown" | "restructuredtext" => true,
+        "text" => {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            !name.contains('.') || name.ends_with(".txt")
+        }
+        _ => false,
+    }
+}
+
+/// Whether a word in lower case means documentation.
+pub(super) fn means_prose(word: &str) -> bool {
+    PROSE.contains(&word)
+}
+
+/// Whether a file declares what another one defines.
+pub(super) fn is_declarations(path: &str) -> bool {
+    [".d.ts", ".d.mts", ".d.cts", ".pyi"]
+        .iter()
+        .any(|ending| path.ends_with(ending))
+}
+
 /// Whether a file is a test, an example or a benchmark.
 pub(super) fn is_test(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));

@@ -1,8 +1,8 @@
 //! From chunks to files.
 //!
 //! Plain bm25 ranks chunks, and a question is about files. A file is worth its best chunk and a little of the next ones.
-//! What names the file or the folder, and what defines the name that is asked for, counts more; tests and examples
-//! count less, for they use much and explain little, unless they are asked for.
+//! What names the file or the folder, and what defines the name that is asked for, counts more; tests, examples and
+//! documentation count less unless they are asked for, for they use much and decide nothing.
 
 use std::collections::HashMap;
 
@@ -17,6 +17,12 @@ const MOST_NEXT: usize = 3;
 const TEST: f64 = 0.5;
 /// What each word of the question adds that is in the name of the file or of its folder.
 const WORD_IN_PATH: f64 = 0.25;
+/// And each word that is another for one of the question.
+const RELATED_IN_PATH: f64 = 0.2;
+/// What documentation is worth when it is not asked for: it has the words of every question, and code has the answer.
+const PROSE: f64 = 0.5;
+/// What a file of declarations is worth, which only repeats the names of another file.
+const DECLARATIONS: f64 = 0.7;
 /// What defining a name of the question is worth in a sentence, and when nothing but the name is asked for.
 const DEFINES: f64 = 1.25;
 const DEFINES_THE_NAME: f64 = 1.6;
@@ -76,7 +82,7 @@ fn gather(mut candidates: Vec<Candidate>) -> HashMap<i64, Vec<Candidate>> {
 fn judge(question: &Question, chunks: Vec<Candidate>) -> Ranked {
     let first = &chunks[0];
     let (id, path, language) = (first.file, first.path.clone(), first.language.clone());
-    let worth = worth_of_chunks(&chunks) * worth_of_path(question, &path);
+    let worth = worth_of_chunks(&chunks) * worth_of_path(question, &path, &language);
     let mut most: f64 = 1.0;
     let mut places = Vec::with_capacity(chunks.len());
     for chunk in chunks {
@@ -110,12 +116,23 @@ fn worth_of_chunks(chunks: &[Candidate]) -> f64 {
     best + NEXT_CHUNKS * next
 }
 
-fn worth_of_path(question: &Question, path: &str) -> f64 {
-    let words = paths::words_of(path);
-    let asked = words.iter().filter(|word| question.words.contains(*word));
-    let mut worth = 1.0 + WORD_IN_PATH * asked.map(|_| 1.0).sum::<f64>();
+fn worth_of_path(question: &Question, path: &str, language: &str) -> f64 {
+    let mut worth = 1.0;
+    for word in paths::words_of(path) {
+        if question.words.contains(&word) {
+            worth += WORD_IN_PATH;
+        } else if question.related.contains(&word) {
+            worth += RELATED_IN_PATH;
+        }
+    }
     if paths::is_test(path) && !question.wants_tests {
         worth *= TEST;
+    }
+    if paths::is_prose(path, language) && !question.wants_prose {
+        worth *= PROSE;
+    }
+    if paths::is_declarations(path) {
+        worth *= DECLARATIONS;
     }
     if question
         .paths

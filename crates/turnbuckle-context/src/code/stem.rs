@@ -4,17 +4,22 @@
 ///
 /// Simpler than what FTS5 does in the index, which cannot be asked for a stem.
 pub(super) fn stem(word: &str) -> &str {
-    let endings = [
-        "ings", "ing", "ers", "er", "ors", "or", "ies", "es", "ed", "s", "e", "y",
-    ];
     if !word.is_ascii() || word.ends_with("ss") {
         return word;
     }
+    let endings = [
+        "ings", "ing", "ers", "er", "ors", "or", "ies", "es", "ed", "s",
+    ];
+    let stem = without_one_of(&endings, word).map_or(word, without_doubled_end);
+    without_one_of(&["e", "y"], stem).unwrap_or(stem)
+}
+
+/// The word without the first of these endings that leaves enough of it.
+fn without_one_of<'a>(endings: &[&str], word: &'a str) -> Option<&'a str> {
     let mut stems = endings
         .iter()
         .filter_map(|ending| word.strip_suffix(*ending));
-    let stem = stems.find(|stem| stem.len() >= 3);
-    stem.map_or(word, without_doubled_end)
+    stems.find(|stem| stem.len() >= 3)
 }
 
 /// `mapp` of `mapping` is `map`.
@@ -35,7 +40,7 @@ mod tests {
             &["route", "routes", "routing", "router", "routers", "routed"][..],
             &["map", "maps", "mapping", "mapper", "mapped"],
             &["extract", "extractor", "extractors", "extracting"],
-            &["query", "queries"],
+            &["query", "queries", "querying"],
             &["user", "users"],
             &["parse", "parser", "parsing"],
             &["middleware", "middlewares"],
