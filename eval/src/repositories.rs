@@ -101,11 +101,12 @@ fn ask(judged: &Judged, folder: &Path, misses: &mut Vec<Miss>) -> Result<Vec<Ans
     Ok(answered)
 }
 
-fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered> + Clone) -> Row {
-    let worths: Vec<Worth> = answered.clone().map(|one| one.worth).collect();
-    let times = answered.clone().map(|one| one.time).collect();
+fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered>) -> Row {
+    let answered: Vec<&Answered> = answered.collect();
+    let worths: Vec<Worth> = answered.iter().map(|one| one.worth).collect();
+    let times = answered.iter().map(|one| one.time).collect();
     let of = |kind: Kind| {
-        let some = answered.clone().filter(move |one| one.kind == kind);
+        let some = answered.iter().filter(move |one| one.kind == kind);
         Some(Worth::mean(some.map(|one| one.worth)).ndcg)
     };
     Row {

@@ -1,7 +1,7 @@
 //! A memory of many checkpoints: brought in at once, then asked.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Seek as _, Write as _};
+use std::io::{BufReader, BufWriter, IntoInnerError, Seek as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn export(count: usize) -> Result<File, Failure> {
         });
         writeln!(lines, "{line}")?;
     }
-    let mut file = lines.into_inner().map_err(|error| error.into_error())?;
+    let mut file = lines.into_inner().map_err(IntoInnerError::into_error)?;
     file.rewind()?;
     Ok(file)
 }
