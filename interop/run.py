@@ -7,6 +7,7 @@ import concurrent.futures
 import sys
 
 import clients
+import context
 import servers
 from packages import install, run
 from rows import LOGS, print_matrix
@@ -16,7 +17,8 @@ AT_ONCE = 4
 
 
 def main(words):
-    ours = [row for row in clients.ROWS + servers.ROWS if not words or any(word in row.name for word in words)]
+    rows = clients.ROWS + context.ROWS + servers.ROWS
+    ours = [row for row in rows if not words or any(word in row.name for word in words)]
     if not ours:
         sys.exit(f"error: no peer is named like {' or '.join(words)}")
     LOGS.mkdir(parents=True, exist_ok=True)
@@ -27,12 +29,15 @@ def main(words):
                 for row in ours if row.package in missing]
     had = [row for row in ours if row.package not in missing]
     their_clients = [row for row in had if isinstance(row, clients.Client)]
+    agents = [row for row in had if isinstance(row, context.Context)]
     their_servers = [row for row in had if isinstance(row, servers.Server)]
     with clients.Server() as server:
         run_all([(row, transport, server) for row in their_clients for transport in row.transports] +
-                [(row, transport) for row in their_servers for transport in row.transports])
+                [(row, transport) for row in agents + their_servers for transport in row.transports])
     if their_clients:
         print_matrix("their client, our server", their_clients, clients.REASONS)
+    if agents:
+        print_matrix("their client, turnbuckle serve", agents)
     if their_servers:
         print_matrix("our client, their server", their_servers)
     return summary(had, failures + server.failures)

@@ -26,7 +26,9 @@ pub(crate) struct Answer<T>(pub(crate) T);
 
 impl<T: Readable + Serialize + JsonSchema + Send + 'static> IntoOutput for Answer<T> {
     fn output_schema() -> Option<Map<String, Value>> {
-        <T as IntoOutput>::output_schema()
+        let mut schema = <T as IntoOutput>::output_schema()?;
+        schema.values_mut().for_each(shorten);
+        Some(schema)
     }
 
     fn into_output(self, _promised: bool) -> Result<Output, ToolError> {
@@ -34,6 +36,26 @@ impl<T: Readable + Serialize + JsonSchema + Send + 'static> IntoOutput for Answe
         Ok(CallToolResult::text(self.0.text())
             .structured_content(data)
             .into())
+    }
+}
+
+/// Drops what says little to a reader of answers: that a count is not negative, how wide a number is, that a map takes
+/// anything, and which members every item has.
+fn shorten(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.retain(|key, value| match key.as_str() {
+                // Members of answers that are called like this are described by an object.
+                "minimum" => !value.is_number(),
+                "format" => !value.is_string(),
+                "required" => !value.is_array(),
+                "additionalProperties" => *value != true,
+                _ => true,
+            });
+            members.values_mut().for_each(shorten);
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        _ => {}
     }
 }
 
@@ -61,12 +83,12 @@ impl ContentMode {
 // How much the caller wants to read. What documents this type would be listed with every tool.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct Wanted {
-    /// How much of each item; by default a line.
+    /// Default minimal: a line each.
     pub(crate) content_mode: Option<ContentMode>,
-    /// Cap on the answer; default 4000.
-    #[schemars(range(min = 200, max = 100_000))]
+    /// Default 4000.
+    #[schemars(range(min = 200))]
     pub(crate) max_tokens: Option<usize>,
-    /// The last answer's next_cursor.
+    /// From next_cursor.
     pub(crate) cursor: Option<String>,
 }
 

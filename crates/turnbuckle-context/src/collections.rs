@@ -83,13 +83,22 @@ pub fn list(library: &Library, owner: &Owner) -> Result<Vec<Collection>, Context
         let Some(database) = library.open_id(owner, &project)? else {
             continue;
         };
-        let branches = database.read(|db| Ok(Branches::read(db)?))?;
-        let place = format!("{owner}/project_{project}");
-        let entries = branches.entries().into_iter();
-        all.extend(entries.map(|entry| entry.collection(&place)));
+        all.extend(of_project(&database, owner, &project)?);
     }
     all.sort_by(|one: &Collection, other| one.name.cmp(&other.name));
     Ok(all)
+}
+
+/// Lists the collections of one project.
+pub(crate) fn of_project(
+    database: &Database,
+    owner: &Owner,
+    project: &str,
+) -> Result<Vec<Collection>, ContextError> {
+    let branches = database.read(|db| Ok(Branches::read(db)?))?;
+    let place = format!("{owner}/project_{project}");
+    let entries = branches.entries().into_iter();
+    Ok(entries.map(|entry| entry.collection(&place)).collect())
 }
 
 /// Finds one collection of an owner by its name.

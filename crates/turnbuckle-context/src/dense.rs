@@ -1,17 +1,22 @@
 //! Embeddings beside the words: asked for with a time limit, and never needed.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::time::{Instant, timeout};
 
-use crate::Database;
 use crate::code::Dense;
 use crate::desk::Desk;
+use crate::embedding::{self, Of};
+use crate::{ContextError, Database};
 
 /// How long a search waits for the vector of its question.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a provider that failed is left alone.
+const REST: Duration = Duration::from_secs(60);
 
 // Whether embeddings took part in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -39,26 +44,51 @@ impl Desk {
         let Some(embedder) = self.embedder() else {
             return (None, Embeddings::Off);
         };
-        let question = self.redactor().redact(text).text.into_owned();
-        let answer = tokio::time::timeout(PATIENCE, embedder.embed(vec![question])).await;
-        match answer
-            .ok()
-            .and_then(Result::ok)
-            .and_then(|mut all| all.pop())
-        {
-            Some(vector) => {
-                let model = embedder.model().to_owned();
-                (Some(Dense { model, vector }), Embeddings::Used)
-            }
-            None => {
-                tracing::warn!(model = embedder.model(), "no embedding of a question");
-                (None, Embeddings::Unavailable)
-            }
+        if self.is_resting() {
+            return (None, Embeddings::Unavailable);
         }
+        let question = self.redactor().redact(text).text.into_owned();
+        let problem = match timeout(PATIENCE, embedder.embed(vec![question])).await {
+            Ok(Ok(mut vectors)) => match vectors.pop() {
+                Some(vector) => {
+                    let model = embedder.model().to_owned();
+                    return (Some(Dense { model, vector }), Embeddings::Used);
+                }
+                None => "it gave no vector".to_owned(),
+            },
+            Ok(Err(problem)) => problem.to_string(),
+            Err(_) => "it took too long".to_owned(),
+        };
+        tracing::warn!(
+            model = embedder.model(),
+            problem,
+            "searching by words alone"
+        );
+        self.rest_until(Instant::now() + REST);
+        (None, Embeddings::Unavailable)
     }
 
-    /// Lets vectors be made for what has none yet, while nobody waits for them.
+    /// Lets embeddings be made of what has none yet, while nobody waits for them.
     pub(crate) fn embed_soon(&self, database: &Arc<Database>) {
-        let _ = database;
+        let Some(embedder) = self.embedder().filter(|_| !self.is_resting()) else {
+            return;
+        };
+        let Some(turn) = self.take_turn(database.path()) else {
+            return;
+        };
+        let (desk, embedder, database) = (self.clone(), embedder.clone(), database.clone());
+        tokio::spawn(async move {
+            let _turn = turn;
+            let go_on = |_| ControlFlow::Continue(());
+            let fill = async {
+                embedding::fill(&database, &*embedder, Of::Item, go_on).await?;
+                embedding::fill(&database, &*embedder, Of::Chunk, go_on).await?;
+                Ok::<_, ContextError>(())
+            };
+            if let Err(error) = fill.await {
+                tracing::warn!(%error, "embeddings are missing");
+                desk.rest_until(Instant::now() + REST);
+            }
+        });
     }
 }

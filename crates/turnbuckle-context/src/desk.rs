@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tracing::Span;
 use turnbuckle_server::Context;
 
@@ -28,13 +30,23 @@ pub(crate) struct Desk {
 struct Shared {
     library: Library,
     owners: Owners,
-    embedder: Option<Arc<dyn Embedder>>,
-    half_life: HalfLife,
+    habits: Habits,
     published: Published,
     short: Arc<Semaphore>,
     long: Arc<Semaphore>,
     /// What is being worked at while nobody waits: the path of an indexed folder, or of a database.
     turns: Mutex<HashSet<PathBuf>>,
+    /// Until when the provider of embeddings is left alone, because it failed.
+    rest: Mutex<Option<Instant>>,
+}
+
+/// How the server works, as it was built.
+pub(crate) struct Habits {
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    /// How fast what is remembered loses weight.
+    pub(crate) half_life: HalfLife,
+    /// How long a search may index a project that nobody has indexed.
+    pub(crate) first_index: Duration,
 }
 
 /// The right to work at something alone, given back when it is dropped.
@@ -44,22 +56,17 @@ pub(crate) struct Turn {
 }
 
 impl Desk {
-    pub(crate) fn new(
-        library: Library,
-        owners: Owners,
-        embedder: Option<Arc<dyn Embedder>>,
-        half_life: HalfLife,
-    ) -> Self {
+    pub(crate) fn new(library: Library, owners: Owners, habits: Habits) -> Self {
         Self {
             shared: Arc::new(Shared {
                 library,
                 published: Published::new(&owners),
                 owners,
-                embedder,
-                half_life,
+                habits,
                 short: Arc::new(Semaphore::new(AT_ONCE)),
                 long: Arc::new(Semaphore::new(INDEXING_AT_ONCE)),
                 turns: Mutex::default(),
+                rest: Mutex::default(),
             }),
         }
     }
@@ -73,12 +80,15 @@ impl Desk {
     }
 
     pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
-        self.shared.embedder.as_ref()
+        self.shared.habits.embedder.as_ref()
     }
 
-    /// How fast what is remembered loses weight.
     pub(crate) fn half_life(&self) -> HalfLife {
-        self.shared.half_life
+        self.shared.habits.half_life
+    }
+
+    pub(crate) fn first_index(&self) -> Duration {
+        self.shared.habits.first_index
     }
 
     pub(crate) fn published(&self) -> &Published {
@@ -105,6 +115,17 @@ impl Desk {
         Ok((project, database))
     }
 
+    /// Finds the project of a folder, and opens what is kept of it, if anything is: who only looks makes no files.
+    pub(crate) fn look(
+        &self,
+        owner: &Owner,
+        path: &str,
+    ) -> Result<(Project, Option<Arc<Database>>), ContextError> {
+        let project = self.library().project(owner, path)?;
+        let database = self.library().open_id(owner, project.id())?;
+        Ok((project, database))
+    }
+
     /// Takes the turn to work at something in the background, unless somebody else has it.
     pub(crate) fn take_turn(&self, path: &Path) -> Option<Turn> {
         let is_free = self.turns().insert(path.to_owned());
@@ -115,8 +136,16 @@ impl Desk {
     }
 
     fn turns(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
-        let turns = self.shared.turns.lock();
-        turns.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.turns)
+    }
+
+    /// Leaves the provider of embeddings alone for a while.
+    pub(crate) fn rest_until(&self, then: Instant) {
+        *lock(&self.shared.rest) = Some(then);
+    }
+
+    pub(crate) fn is_resting(&self) -> bool {
+        lock(&self.shared.rest).is_some_and(|then| Instant::now() < then)
     }
 
     /// Runs work that waits for the disk on a thread that may.
@@ -159,6 +188,10 @@ impl Desk {
             },
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Turn {

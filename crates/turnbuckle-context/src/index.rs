@@ -15,7 +15,6 @@ mod pool;
 mod read;
 mod refresh;
 mod store;
-mod stub;
 mod text;
 mod tree;
 mod walk;
@@ -23,15 +22,15 @@ mod walk;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use self::pass::{Done, Ended, Pass, WhenStopped};
 pub use self::refresh::{Freshness, Refreshed, refresh};
-pub use self::stub::Redactor;
 pub use self::tree::{Counts, Tree, tree_for, trees};
 use crate::database::now;
-use crate::{ContextError, Database};
+use crate::{ContextError, Database, Redactor};
 
 /// How often a run is begun again because others changed the same tree.
 const MOST_PASSES: usize = 3;
@@ -144,7 +143,7 @@ pub struct Indexed {
     /// Files that are gone, or not wanted any more.
     pub removed: u64,
     /// What was taken out of the files that were read, by the rule.
-    pub redacted: BTreeMap<String, u64>,
+    pub redacted: BTreeMap<Arc<str>, usize>,
 }
 
 /// Indexes a folder, given by its canonical path, or brings its index up to date.
@@ -160,7 +159,7 @@ pub fn index(
 ) -> Result<Indexed, ContextError> {
     let root_text = checked(root, options)?;
     let begun = now();
-    store::clean(db, None)?;
+    store::clean(db, &mut || watch(Step::default()).is_continue())?;
     let is_current = tree::find(db, root_text)?.is_none_or(|tree| tree.is_current);
     let pass = Pass {
         db,
@@ -184,7 +183,7 @@ pub fn index(
                 met_another,
                 ..
             } => {
-                all.add(done);
+                all.add(&done);
                 last = Some(tree);
                 // Others may have shown an older state of a file, or one that is not wanted any more.
                 if !met_another {
@@ -193,7 +192,8 @@ pub fn index(
             }
         }
     }
-    store::clean(db, None)?;
+    // What was shown stays, whether or not somebody waits for the rest to be cleaned away.
+    store::clean(db, &mut || watch(all.step()).is_continue())?;
     let tree = last.ok_or(ContextError::refused(
         "other processes index this folder at the same time; try again in a minute",
     ))?;

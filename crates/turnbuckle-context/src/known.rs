@@ -77,12 +77,12 @@ impl Desk {
         look: impl Fn(&Database) -> Result<Option<T>, ContextError>,
     ) -> Result<Option<(T, Arc<Database>)>, ContextError> {
         let mut trouble = None;
-        let shared = self.library().shared(owner)?;
+        let shared = self.library().known_shared(owner).transpose();
         let projects = self.library().projects(owner)?;
         let projects = projects
             .iter()
             .filter_map(|id| self.library().open_id(owner, id).transpose());
-        for database in std::iter::once(Ok(shared)).chain(projects) {
+        for database in shared.into_iter().chain(projects) {
             match database.and_then(|database| Ok((look(&database)?, database))) {
                 Ok((Some(found), database)) => return Ok(Some((found, database))),
                 Ok((None, _)) => {}

@@ -6,7 +6,6 @@ pub mod collections;
 mod database;
 mod dense;
 mod desk;
-#[path = "embedding_stub.rs"]
 pub mod embedding;
 mod error;
 mod failure;

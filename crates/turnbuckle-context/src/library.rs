@@ -111,6 +111,12 @@ impl Library {
         self.database(self.file(owner, SHARED))
     }
 
+    /// Opens what an owner shares between projects, if anything is: who only looks makes no files.
+    pub fn known_shared(&self, owner: &Owner) -> Result<Option<Arc<Database>>, ContextError> {
+        let file = self.file(owner, SHARED);
+        file.exists().then(|| self.database(file)).transpose()
+    }
+
     /// The ids of the projects that something is kept of, in no order.
     pub fn projects(&self, owner: &Owner) -> Result<Vec<String>, ContextError> {
         let folder = self.folder.join(owner.id());

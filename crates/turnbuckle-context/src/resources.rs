@@ -2,6 +2,8 @@
 //!
 //! Templates reach everything; [`published`](crate::published) lists the newest.
 
+use std::fmt::Write as _;
+
 use serde::Deserialize;
 use turnbuckle_protocol::types::{ResourceContents, TextResourceContents};
 use turnbuckle_server::{Completing, Contents, Context, RequestError, ResourceTemplate};
@@ -17,6 +19,8 @@ const MARKDOWN: &str = "text/markdown";
 const JSON: &str = "application/json";
 /// Values that a completion offers; clients are sent no more.
 const MOST_COMPLETIONS: usize = 100;
+/// Skills among which a completion looks.
+const MOST_SKILLS: usize = 1_000;
 
 /// The templates of a server whose owner is known, or of everyone.
 pub(crate) fn templates(desk: &Desk) -> Vec<ResourceTemplate> {
@@ -38,6 +42,27 @@ pub(crate) fn templates(desk: &Desk) -> Vec<ResourceTemplate> {
 /// The address of something that was saved.
 pub(crate) fn address(kind: Kind, id: &str) -> String {
     format!("{kind}://{id}")
+}
+
+/// The address of a collection. A branch may be called almost anything.
+pub(crate) fn collection_address(name: &str) -> String {
+    let mut uri = "collection://".to_owned();
+    for (at, part) in name.splitn(3, '/').enumerate() {
+        if at > 0 {
+            uri.push('/');
+        }
+        for byte in part.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    uri.push(char::from(byte));
+                }
+                _ => {
+                    let _ = write!(uri, "%{byte:02X}");
+                }
+            }
+        }
+    }
+    uri
 }
 
 #[derive(Deserialize)]
@@ -124,11 +149,9 @@ async fn read_skill(desk: &Desk, name: String, cx: &Context) -> Result<Contents,
     let owner = desk.owner(cx).map_err(for_reader)?;
     let item = desk
         .block(move |desk| {
-            let shared = desk.library().shared(&owner)?;
-            let found = match memory::find(&shared, &name)? {
-                Some(item) if item.kind == Kind::Skill => Some(item),
-                _ => memory::find_skill(&shared, &name)?,
-            };
+            let shared = desk.library().known_shared(&owner)?;
+            let found = shared.map(|shared| memory::find_skill(&shared, &name));
+            let found = found.transpose()?.flatten();
             found
                 .map(|item| desk.clean(item))
                 .ok_or_else(|| ContextError::missing("such skill"))
@@ -150,7 +173,7 @@ pub(crate) async fn read_collection(
         .map_err(for_reader)?;
     let found = found.ok_or_else(RequestError::not_found)?;
     let text = serde_json::to_string(&found)?;
-    let uri = format!("collection://{}", found.name);
+    let uri = collection_address(&found.name);
     let contents = TextResourceContents::new(uri, text).mime_type(JSON);
     Ok(Contents::from(ResourceContents::from(contents)))
 }
@@ -187,7 +210,7 @@ fn page(known: &KnownItem) -> String {
                 item.title, item.body
             );
             if !item.detail.is_empty() {
-                text.push_str(&format!("\n## Context\n\n{}\n", item.detail));
+                let _ = write!(text, "\n## Context\n\n{}\n", item.detail);
             }
             text
         }
@@ -204,13 +227,13 @@ pub(crate) async fn complete_id(
     let owner = desk.owner(cx).map_err(for_reader)?;
     let ids = desk.block(move |desk| {
         let library = desk.library();
-        let databases = match typed.arguments.get("project_path") {
-            Some(path) => vec![desk.open(&owner, path)?.1],
+        let databases: Vec<_> = match typed.arguments.get("project_path") {
+            Some(path) => desk.look(&owner, path)?.1.into_iter().collect(),
             None => library
                 .projects(&owner)?
                 .iter()
                 .filter_map(|id| library.open_id(&owner, id).ok().flatten())
-                .chain(library.shared(&owner).ok())
+                .chain(library.known_shared(&owner)?)
                 .collect(),
         };
         let mut items = Vec::new();
@@ -233,8 +256,10 @@ pub(crate) async fn complete_skill(
 ) -> Result<Vec<String>, RequestError> {
     let owner = desk.owner(cx).map_err(for_reader)?;
     let names = desk.block(move |desk| {
-        let shared = desk.library().shared(&owner)?;
-        let skills = memory::list(&shared, Kind::Skill, 1_000, None)?.items;
+        let Some(shared) = desk.library().known_shared(&owner)? else {
+            return Ok(Vec::new());
+        };
+        let skills = memory::list(&shared, Kind::Skill, MOST_SKILLS, None)?.items;
         Ok(fitting(
             skills.into_iter().map(|item| item.title),
             &typed.value,

@@ -143,9 +143,9 @@ fn the_server_that_was_used_longest_ago_is_forgotten() {
     let home = Home::new();
     let folder = home.path().join("state");
     let memory = |name: &str| Memory::new(Some(folder.clone()), name);
-    see(&memory("old"), &tool("a", ""));
+    see(&memory("without use"), &tool("a", ""));
     see(&memory("used"), &tool("a", ""));
-    for name in ["old", "used"] {
+    for name in ["used", "without use"] {
         let file = std::fs::File::options();
         let path = folder.join("tools").join(format!("{name}.json"));
         let file = file.clone().append(true).open(path).unwrap();
@@ -160,7 +160,7 @@ fn the_server_that_was_used_longest_ago_is_forgotten() {
     see(&memory("new"), &tool("a", ""));
 
     assert!(memory("new").read().knows("a") && memory("used").read().knows("a"));
-    assert!(!memory("old").read().knows("a"));
+    assert!(!memory("without use").read().knows("a"));
 }
 
 #[test]

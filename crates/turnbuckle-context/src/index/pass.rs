@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::open::Root;
@@ -10,12 +11,11 @@ use super::plan::{Plan, plan};
 use super::pool::{Next, Pool, Results};
 use super::read::{Job, Outcome, Prepared};
 use super::store::{self, Change, Lost};
-use super::stub::Redactor;
 use super::tree::{self, Tree};
 use super::walk::{Walked, count};
 use super::{IndexOptions, Step};
 use crate::database::now;
-use crate::{ContextError, Database};
+use crate::{ContextError, Database, Redactor};
 
 /// Text that is written in one transaction; somebody else may wait for it.
 const BATCH_BYTES: usize = 512 << 10;
@@ -48,23 +48,33 @@ pub(super) struct Pass<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) read: u64,
+    pub(super) chunks: u64,
     pub(super) unchanged: u64,
     pub(super) removed: u64,
     /// Files that have changed and were not read.
     pub(super) left: u64,
-    pub(super) redacted: BTreeMap<String, u64>,
+    pub(super) redacted: BTreeMap<Arc<str>, usize>,
 }
 
 impl Done {
+    /// What there is to tell when all is done.
+    pub(super) fn step(&self) -> Step {
+        let files = self.read + self.unchanged;
+        Step {
+            files_done: files,
+            files_total: Some(files),
+            chunks: self.chunks,
+        }
+    }
+
     /// Adds what another look did, which found unchanged what this one read.
-    pub(super) fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.read += other.read;
+        self.chunks += other.chunks;
         self.removed += other.removed;
         self.unchanged = other.unchanged.saturating_sub(self.read - other.read);
         self.left = other.left;
-        for (rule, times) in other.redacted {
-            *self.redacted.entry(rule).or_default() += times;
-        }
+        add_counts(&mut self.redacted, &other.redacted);
     }
 }
 
@@ -227,9 +237,7 @@ impl<'a> Work<'a> {
             Outcome::Ready(file) => {
                 self.done.read += 1;
                 self.step.chunks += file.chunks.len() as u64;
-                for rule in &file.redacted {
-                    *self.done.redacted.entry(rule.clone()).or_default() += 1;
-                }
+                add_counts(&mut self.done.redacted, &file.redacted);
                 self.batch_bytes += file.weight();
                 self.batch.push(*file);
             }
@@ -305,6 +313,7 @@ impl<'a> Work<'a> {
     fn show(&mut self, before: Option<&Tree>) -> Result<Ended, ContextError> {
         self.write_times()?;
         let pass = self.pass;
+        self.done.chunks = self.step.chunks;
         self.done.removed = self.plan.vanished.len() as u64;
         self.done.left = self.step.files_total.unwrap_or(0) - self.step.files_done;
         if let Some(tree) = before.filter(|tree| self.is_as_before(tree)) {
@@ -331,5 +340,11 @@ impl<'a> Work<'a> {
             done: std::mem::take(&mut self.done),
             met_another: shown.met_another,
         })
+    }
+}
+
+fn add_counts(counts: &mut BTreeMap<Arc<str>, usize>, more: &BTreeMap<Arc<str>, usize>) {
+    for (rule, times) in more {
+        *counts.entry(Arc::clone(rule)).or_default() += times;
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::open::Root;
 use super::read::{Job, Outcome, read};
-use super::stub::Redactor;
+use crate::Redactor;
 
 /// Bytes of files that are in memory at once and not handed over. What is made of them is about thrice that.
 const MOST_BYTES: u64 = 12 << 20;

@@ -1,7 +1,8 @@
 //! One file, read and made ready to be stored.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
@@ -11,10 +12,11 @@ use super::chunk::chunks;
 use super::generated::is_generated_text;
 use super::language::language_of;
 use super::open::Root;
-use super::stub::{Redactor, identifier_parts};
 use super::text::decode;
 use super::walk::modified;
+use crate::Redactor;
 use crate::database::now;
+use crate::words::identifier_parts;
 
 /// A file of more lines is data.
 const MOST_LINES: usize = 200_000;
@@ -59,7 +61,7 @@ pub(super) struct Prepared {
     pub(super) indexed: i64,
     pub(super) chunks: Vec<PreparedChunk>,
     /// The rules that took something out.
-    pub(super) redacted: Vec<String>,
+    pub(super) redacted: BTreeMap<Arc<str>, usize>,
 }
 
 impl Prepared {
@@ -133,7 +135,7 @@ fn try_to_read(root: &Root, job: &Job, most: u64, redactor: &Redactor) -> io::Re
         left_out: None,
         indexed: now(),
         chunks: Vec::new(),
-        redacted: Vec::new(),
+        redacted: BTreeMap::new(),
     };
     prepare(&mut prepared, &bytes, redactor);
     Ok(Outcome::Ready(Box::new(prepared)))
@@ -171,9 +173,7 @@ fn prepare(prepared: &mut Prepared, bytes: &[u8], redactor: &Redactor) {
 fn prepare_chunks(prepared: &mut Prepared, text: &str, redactor: &Redactor) {
     // Before it is cut: a key that goes on over a border would not be known in halves.
     let redacted = redactor.redact(text);
-    let rule = |finding: &super::stub::Finding| finding.rule.to_string();
-    prepared.redacted = redacted.findings.iter().map(rule).collect();
-    let text: Cow<'_, str> = redacted.text;
+    redacted.count_into(&mut prepared.redacted);
     let path = format!("{} {}", prepared.path, identifier_parts(&prepared.path));
     let line = |line: usize| u32::try_from(line).expect("a file has at most `MOST_LINES`");
     let chunk = |chunk: super::chunk::Chunk<'_>| {
@@ -192,7 +192,7 @@ fn prepare_chunks(prepared: &mut Prepared, text: &str, redactor: &Redactor) {
             defs,
         }
     };
-    prepared.chunks = chunks(prepared.language, &text)
+    prepared.chunks = chunks(prepared.language, &redacted.text)
         .into_iter()
         .map(chunk)
         .collect();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::pass::{Ended, Pass, WhenStopped};
 use super::store::clean;
-use super::stub::Redactor;
 use super::tree::Tree;
-use crate::{ContextError, Database};
+use crate::{ContextError, Database, Redactor};
 
 /// What a refresh found.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Refreshed {
     /// Files that are gone, or not wanted any more.
     pub removed: u64,
     /// What was taken out of the files, by the rule.
-    pub redacted: BTreeMap<String, u64>,
+    pub redacted: BTreeMap<Arc<str>, usize>,
 }
 
 /// How true an index is.
@@ -92,6 +92,6 @@ pub fn refresh(
             redacted: BTreeMap::new(),
         },
     };
-    clean(db, Some(begun + budget))?;
+    clean(db, &mut || begun.elapsed() < budget)?;
     Ok(refreshed)
 }

@@ -1,9 +1,76 @@
 //! What an index says of a repository at a glance.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::{ContextError, Database};
+use rusqlite::Transaction;
 
-pub(super) fn of(_: &Database, _: &Path) -> Result<Option<String>, ContextError> {
-    Ok(None)
+use crate::answer::cut;
+use crate::{ContextError, Database, index};
+
+/// Languages and folders that are named.
+const MOST: usize = 12;
+/// Characters of the read-me that are shown.
+const MOST_OF_README: usize = 3_000;
+
+/// Languages, folders and the beginning of the read-me, if the folder is indexed.
+pub(super) fn of(database: &Database, folder: &Path) -> Result<Option<String>, ContextError> {
+    let Some(tree) = index::tree_for(database, folder)? else {
+        return Ok(None);
+    };
+    let (languages, folders, readme) = database.read(|db| {
+        let languages = counted(db, "language", tree.id)?;
+        // What is before the first `/`, for files that are in a folder.
+        let top =
+            "CASE instr(path, '/') WHEN 0 THEN '(top)' ELSE substr(path, 1, instr(path, '/')) END";
+        Ok((languages, counted(db, top, tree.id)?, readme(db, tree.id)?))
+    })?;
+    let mut text = format!(
+        "Its index has {} files.\nLanguages: {}\nFolders: {}",
+        tree.counts.files,
+        in_order(languages),
+        in_order(folders)
+    );
+    if let Some(readme) = readme {
+        let _ = write!(
+            text,
+            "\n\nIts read-me begins:\n\n{}",
+            cut(&readme, MOST_OF_README)
+        );
+    }
+    Ok(Some(text))
+}
+
+fn counted(db: &Transaction<'_>, what: &str, tree: i64) -> rusqlite::Result<BTreeMap<String, i64>> {
+    let select = format!("SELECT {what}, count(*) FROM file WHERE tree = ?1 GROUP BY 1");
+    let mut select = db.prepare_cached(&select)?;
+    let rows = select.query_map([tree], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+fn readme(db: &Transaction<'_>, tree: i64) -> rusqlite::Result<Option<String>> {
+    let mut select = db.prepare_cached(
+        "SELECT chunk.body FROM file JOIN chunk ON chunk.file = file.id \
+         WHERE tree = ?1 AND path LIKE 'readme%' AND instr(path, '/') = 0 \
+         ORDER BY path, first_line LIMIT 20",
+    )?;
+    let bodies = select.query_map([tree], |row| row.get(0))?;
+    let bodies = bodies.collect::<rusqlite::Result<Vec<String>>>()?;
+    Ok(Some(bodies.join("\n")).filter(|text| !text.is_empty()))
+}
+
+/// `rust 120, toml 9`: the most frequent first.
+fn in_order(counts: BTreeMap<String, i64>) -> String {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = counts.len().saturating_sub(MOST);
+    let named = counts.into_iter().take(MOST);
+    let mut named: Vec<_> = named
+        .map(|(what, count)| format!("{what} {count}"))
+        .collect();
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    named.join(", ")
 }

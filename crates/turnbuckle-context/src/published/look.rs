@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::answer::one_line;
+use crate::collections::{self, Collection};
 use crate::desk::Desk;
 use crate::memory::{self, Item, Kind};
 use crate::{ContextError, Database, Owner, resources};
@@ -85,11 +86,9 @@ type Read = (Vec<Entry>, Vec<Item>);
 fn read(desk: &Desk, owner: &Owner, place: &str) -> Result<Option<Read>, ContextError> {
     let library = desk.library();
     if place == SHARED {
-        // Nothing is made here: who only looks leaves no trace.
-        if !library.folder().join(owner.id()).join("shared.db").exists() {
+        let Some(shared) = library.known_shared(owner)? else {
             return Ok(None);
-        }
-        let shared = library.shared(owner)?;
+        };
         let skills = memory::list(&shared, Kind::Skill, MOST_SKILLS, None)?.items;
         let skills = skills.into_iter().map(|item| desk.clean(item)).collect();
         return Ok(Some((newest(desk, &shared, Kind::Remediation)?, skills)));
@@ -99,7 +98,7 @@ fn read(desk: &Desk, owner: &Owner, place: &str) -> Result<Option<Read>, Context
     };
     let mut entries = newest(desk, &database, Kind::Checkpoint)?;
     entries.extend(newest(desk, &database, Kind::Remediation)?);
-    entries.extend(collections(&database, owner, place)?);
+    entries.extend(collections_of(&database, owner, place)?);
     Ok(Some((entries, Vec::new())))
 }
 
@@ -119,13 +118,22 @@ fn newest(desk: &Desk, database: &Database, kind: Kind) -> Result<Vec<Entry>, Co
         .collect())
 }
 
-fn collections(
+fn collections_of(
     database: &Database,
     owner: &Owner,
     project: &str,
 ) -> Result<Vec<Entry>, ContextError> {
-    let _ = (database, owner, project);
-    Ok(Vec::new())
+    let all = collections::of_project(database, owner, project)?;
+    let entry = |one: Collection| Entry {
+        uri: resources::collection_address(&one.name),
+        title: format!("{} points", one.point_count),
+        mime_type: "application/json",
+        // Listed before what is in them.
+        version: u64::MAX - one.point_count,
+        target: Target::Collection(one.name.clone()),
+        name: one.name,
+    };
+    Ok(all.into_iter().map(entry).collect())
 }
 
 fn stamp(file: &Path) -> Stamp {

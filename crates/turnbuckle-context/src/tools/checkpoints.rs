@@ -41,7 +41,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 struct SaveArgs {
     /// What was done, decided and is next (at most 100 KB).
     content: String,
-    /// Absolute path of the project.
+    /// Absolute path.
     project_path: String,
     /// summary: the title; tags: comma list.
     metadata: Option<BTreeMap<String, String>>,
@@ -83,7 +83,7 @@ async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedCheckpoint
 struct SearchArgs {
     #[schemars(length(min = 1))]
     query: String,
-    /// Absolute path of the project.
+    /// Absolute path.
     project_path: String,
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
@@ -134,7 +134,7 @@ async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, Conte
 
 #[derive(Deserialize, JsonSchema)]
 struct ListArgs {
-    /// Absolute path of the project.
+    /// Absolute path.
     project_path: String,
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
@@ -147,7 +147,7 @@ fn twenty() -> usize {
     20
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 struct Listed {
     checkpoints: Vec<Checkpoint>,
     #[serde(flatten)]
@@ -157,7 +157,10 @@ struct Listed {
 async fn list(desk: Desk, args: ListArgs, cx: Context) -> Result<Listed, ContextError> {
     let owner = desk.owner(&cx)?;
     desk.block(move |desk| {
-        let (project, database) = desk.open(&owner, &args.project_path)?;
+        let (project, database) = desk.look(&owner, &args.project_path)?;
+        let Some(database) = database else {
+            return Ok(Listed::default());
+        };
         let root = project.root().to_string_lossy();
         let after = args
             .wanted

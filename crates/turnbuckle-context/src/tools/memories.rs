@@ -21,7 +21,7 @@ use crate::{ContextError, Database, Owner, Project};
 pub(super) struct Receipt {
     operation_id: String,
     status: &'static str,
-    /// False if the same was there already.
+    /// False: it was there already.
     is_new: bool,
     /// Near duplicates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -207,12 +207,12 @@ fn searched(
     let mut databases = Vec::new();
     let mut project = None;
     if let Some(path) = path {
-        let (opened, database) = desk.open(owner, path)?;
-        project = Some(opened);
-        databases.push(database);
+        let (found, database) = desk.look(owner, path)?;
+        project = Some(found);
+        databases.extend(database);
     }
     if kind != Kind::Checkpoint {
-        databases.push(desk.library().shared(owner)?);
+        databases.extend(desk.library().known_shared(owner)?);
     }
     Ok((project, databases))
 }
@@ -228,7 +228,7 @@ impl Found {
 }
 
 // What is told of everything that comes in pages.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Page {
     /// More than max_tokens has room for.
     #[serde(skip_serializing_if = "is_zero")]

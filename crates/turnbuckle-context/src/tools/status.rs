@@ -1,23 +1,29 @@
 //! How the server is, how fresh an index is, and what came of an operation.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnbuckle_server::{Context, Tool};
 
+use super::repository::IndexDetails;
 use super::tool;
-use crate::ContextError;
 use crate::answer::{Readable, time};
 use crate::desk::Desk;
 use crate::operations::{self, Operation};
+use crate::{ContextError, Owner, index};
+
+/// How long it may take to look whether an index is fresh.
+const LOOK: Duration = Duration::from_millis(500);
 
 pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
     vec![
         tool(desk, "status", "Status", status)
             .description(
-                "Health; with operation_id what came of a call; with project_path what is kept and how fresh its index is.",
+                "Health; by operation_id how a call ended; by project_path what is kept and how fresh its index is.",
             )
             .read_only()
             .destructive(false)
@@ -28,7 +34,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 #[derive(Deserialize, JsonSchema)]
 struct StatusArgs {
     operation_id: Option<String>,
-    /// Absolute path of the project.
+    /// Absolute path.
     project_path: Option<String>,
 }
 
@@ -47,6 +53,9 @@ struct Status {
     #[schemars(with = "String")]
     embeddings: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ProjectStatus")]
+    project: Option<ProjectStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     operation_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +71,19 @@ struct Status {
     updated_at: Option<String>,
 }
 
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ProjectStatus {
+    root: String,
+    branch: String,
+    /// Checkpoints and remediations kept.
+    items: BTreeMap<String, i64>,
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    indexes: Vec<IndexDetails>,
+    /// Operations that are not done.
+    running: Vec<String>,
+}
+
 async fn status(desk: Desk, args: StatusArgs, cx: Context) -> Result<Status, ContextError> {
     let owner = desk.owner(&cx)?;
     if let Some(id) = args.operation_id {
@@ -70,13 +92,47 @@ async fn status(desk: Desk, args: StatusArgs, cx: Context) -> Result<Status, Con
             .await?;
         return Ok(Status::of(operation));
     }
+    let project = match args.project_path {
+        None => None,
+        Some(path) => Some(desk.block(move |desk| project(desk, &owner, &path)).await?),
+    };
     Ok(Status {
+        project,
         status: "healthy",
         service: Some("turnbuckle"),
         version: Some(env!("CARGO_PKG_VERSION")),
         embeddings: desk.embedder().map(|embedder| embedder.model().to_owned()),
         ..Status::default()
     })
+}
+
+fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, ContextError> {
+    let (project, database) = desk.look(owner, path)?;
+    let mut status = ProjectStatus {
+        root: project.root().to_string_lossy().into_owned(),
+        branch: project.branch().to_owned(),
+        ..ProjectStatus::default()
+    };
+    let Some(database) = database else {
+        return Ok(status);
+    };
+    for tree in index::trees(&database)? {
+        let refreshed = index::refresh(&database, &tree, desk.redactor(), LOOK)?;
+        let index = IndexDetails::of(&refreshed.tree, refreshed.freshness);
+        status.indexes.push(index);
+    }
+    (status.items, status.running) = database.read(|db| {
+        let mut kinds = db.prepare_cached("SELECT kind, count(*) FROM item GROUP BY kind")?;
+        let items = kinds.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let items: rusqlite::Result<BTreeMap<String, i64>> = items.collect();
+        let mut open = db.prepare_cached(
+            "SELECT id FROM operation WHERE status IN ('pending', 'running') ORDER BY created DESC LIMIT 20",
+        )?;
+        let running = open.query_map([], |row| row.get(0))?;
+        let running: rusqlite::Result<Vec<String>> = running.collect();
+        Ok((items?, running?))
+    })?;
+    Ok(status)
 }
 
 impl Status {
@@ -108,6 +164,9 @@ impl Readable for Status {
             let embeddings = self.embeddings.as_deref().unwrap_or("off");
             let _ = write!(text, ": {service} {version}, embeddings {embeddings}");
         }
+        if let Some(project) = &self.project {
+            project.write(&mut text);
+        }
         if let Some(result) = &self.result {
             let _ = write!(text, "\n{result}");
         }
@@ -115,5 +174,24 @@ impl Readable for Status {
             let _ = write!(text, "\n{error}");
         }
         text
+    }
+}
+
+impl ProjectStatus {
+    fn write(&self, text: &mut String) {
+        let _ = write!(text, "\n{} [{}]:", self.root, self.branch);
+        for (kind, count) in &self.items {
+            let _ = write!(text, " {count} {kind}s,");
+        }
+        match self.indexes.len() {
+            0 => text.push_str(" no index"),
+            _ => text.push_str(" index:"),
+        }
+        for index in &self.indexes {
+            let _ = write!(text, "\n- {}", index.text());
+        }
+        for id in &self.running {
+            let _ = write!(text, "\n{id} is not done");
+        }
     }
 }

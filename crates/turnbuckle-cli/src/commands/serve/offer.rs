@@ -1,11 +1,14 @@
 //! The server that is served.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use turnbuckle_context::embedding::http::{ApiKey, HttpEmbedder};
 use turnbuckle_context::memory::HalfLife;
 use turnbuckle_context::{ContextServer, Library, Owners};
 use turnbuckle_server::Server;
 
+use super::config::Embeddings;
 use super::settings::Settings;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -18,7 +21,25 @@ pub(super) fn server(settings: &Settings, context: &Context) -> Result<Server> {
     if let Some(half_life) = settings.half_life {
         server = server.half_life(all_kinds(half_life));
     }
+    if let Some(embeddings) = &settings.embeddings {
+        server = server.embeddings(Arc::new(embedder(embeddings, context)?));
+    }
     Ok(server.build())
+}
+
+fn embedder(embeddings: &Embeddings, context: &Context) -> Result<HttpEmbedder> {
+    let embedder = HttpEmbedder::new(&embeddings.url, &embeddings.model)?;
+    let Some(variable) = &embeddings.api_key_env else {
+        return Ok(embedder);
+    };
+    let key = context.environment.var(variable).ok_or_else(|| {
+        Failure::not_asked(format!(
+            "the settings name {variable} for the key of the embeddings, and it is not set"
+        ))
+    })?;
+    let key = ApiKey::new(key)
+        .map_err(|problem| Failure::not_asked(format!("{variable} is no key: {problem}")))?;
+    Ok(embedder.api_key(key))
 }
 
 /// The library in the folder for data, which is seen to be usable before anybody relies on it.

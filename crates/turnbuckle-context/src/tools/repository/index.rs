@@ -1,7 +1,7 @@
 //! Indexing: long work that tells how far it is, and stops when nobody wants it any longer.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub(super) struct IndexAnswer {
     left_out: BTreeMap<&'static str, u64>,
     /// Secrets taken out, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    redacted: BTreeMap<String, u64>,
+    redacted: BTreeMap<String, usize>,
 }
 
 pub(super) async fn index(
@@ -127,7 +127,9 @@ async fn run(
 #[expect(clippy::cast_precision_loss, reason = "nobody indexes 2^53 files")]
 async fn report(cx: &Context, step: Step) {
     let (done, total) = (step.files_done as f64, step.files_total);
-    let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
+    let of = total
+        .map(|total| format!(" of {total}"))
+        .unwrap_or_default();
     let message = format!("{}{of} files, {} chunks", step.files_done, step.chunks);
     cx.progress_message(done, total.map(|total| total as f64), message)
         .await;
@@ -171,9 +173,22 @@ impl IndexAnswer {
             exclude_patterns: options.exclude,
             max_file_size: options.max_file_size,
             left_out: left_out(tree),
-            redacted: indexed.redacted,
+            redacted: by_rule(indexed.redacted),
         }
     }
+}
+
+fn by_rule(findings: BTreeMap<Arc<str>, usize>) -> BTreeMap<String, usize> {
+    let named = findings.into_iter();
+    named
+        .map(|(rule, count)| (rule.to_string(), count))
+        .collect()
+}
+
+/// `2 binary, 1 huge`.
+fn counted<C: Display>(counts: &BTreeMap<impl Display, C>) -> String {
+    let counts = counts.iter().map(|(what, count)| format!("{count} {what}"));
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 impl Readable for IndexAnswer {
@@ -190,19 +205,11 @@ impl Readable for IndexAnswer {
         let mut text = format!(
             "Indexed {path}: {files_indexed} files, {chunks} chunks ({read} read, {unchanged} unchanged, {removed} gone)."
         );
-        let counted = |counts: Vec<(&str, u64)>| {
-            let counts = counts
-                .into_iter()
-                .map(|(what, count)| format!("{count} {what}"));
-            counts.collect::<Vec<_>>().join(", ")
-        };
         if !self.left_out.is_empty() {
-            let reasons = self.left_out.iter().map(|(reason, count)| (*reason, *count));
-            let _ = write!(text, "\nLeft out: {}.", counted(reasons.collect()));
+            let _ = write!(text, "\nLeft out: {}.", counted(&self.left_out));
         }
         if !self.redacted.is_empty() {
-            let rules = self.redacted.iter().map(|(rule, count)| (&**rule, *count));
-            let _ = write!(text, "\nSecrets taken out: {}.", counted(rules.collect()));
+            let _ = write!(text, "\nSecrets taken out: {}.", counted(&self.redacted));
         }
         text
     }

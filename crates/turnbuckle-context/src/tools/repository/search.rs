@@ -22,14 +22,12 @@ use crate::{ContextError, Database, Project};
 
 /// How long a search may look for changed files first.
 const REFRESH: Duration = Duration::from_millis(150);
-/// How long a search may index a project that nobody has indexed.
-const FIRST_INDEX: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SearchArgs {
     #[schemars(length(min = 1))]
     query: String,
-    /// Absolute path of the project.
+    /// Absolute path.
     project_path: String,
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
@@ -106,7 +104,7 @@ pub(super) async fn search(
         .block(move |desk| {
             let (project, database) = desk.open(&owner, &project_path)?;
             let (tree, freshness) = current(desk, &project, &database)?;
-            let found = code::search(&database, tree.id, &asked)?;
+            let found = code::search(&database, &tree, &asked)?;
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
             let found: Vec<_> = page.map(|file| clean(desk, file)).collect();
@@ -114,9 +112,10 @@ pub(super) async fn search(
         })
         .await?;
     let (tree, freshness, database) = index;
-    let index = IndexState::of(&tree, freshness).without_reasons();
+    let index = IndexState::of(&tree, freshness);
     if index.state() != State::Fresh {
-        let data = json!({ "message": "the index is being brought up to date", "state": index.state() });
+        let data =
+            json!({ "message": "the index is being brought up to date", "state": index.state() });
         cx.log_as(LogLevel::Notice, Some("index"), data).await;
         catch_up(&desk, &database, tree);
     }
@@ -145,13 +144,20 @@ fn current(
         return Ok((refreshed.tree, refreshed.freshness));
     }
     let begun = Instant::now();
-    let mut watch = |_| match begun.elapsed() < FIRST_INDEX {
+    let mut watch = |_| match begun.elapsed() < desk.first_index() {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };
     let (root, branch) = (project.checkout(), project.branch());
     let options = IndexOptions::default();
-    let indexed = index::index(database, root, branch, &options, desk.redactor(), &mut watch);
+    let indexed = index::index(
+        database,
+        root,
+        branch,
+        &options,
+        desk.redactor(),
+        &mut watch,
+    );
     match indexed {
         Ok(indexed) => Ok((indexed.tree, Freshness::Fresh)),
         Err(ContextError::Cancelled) => Err(ContextError::refused(

@@ -15,31 +15,26 @@ use crate::index::{self, Freshness, Tree};
 /// How long a refresh may go on when nobody waits for it.
 const AFTERWARDS: Duration = Duration::from_secs(120);
 
-/// How true an index is.
+// How true an index is. Unchecked: too many files to look at in time, so it is as of `refreshed_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(in crate::tools) enum State {
     Fresh,
     Stale,
-    /// Too many files to look at in time: as of `refreshed_at`.
     Unchecked,
 }
 
-// What is told of an index.
+// What is told of an index with every search.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(in crate::tools) struct IndexState {
-    root: String,
     branch: String,
     files: u64,
-    chunks: u64,
     state: State,
     #[serde(skip_serializing_if = "is_zero")]
     stale_files: u64,
     refreshed_at: String,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    left_out: BTreeMap<&'static str, u64>,
 }
 
 impl IndexState {
@@ -50,14 +45,11 @@ impl IndexState {
             Freshness::Unknown => (State::Unchecked, 0),
         };
         Self {
-            root: tree.root.to_string_lossy().into_owned(),
             branch: tree.branch.clone(),
             files: tree.counts.files,
-            chunks: tree.counts.chunks,
             state,
             stale_files,
             refreshed_at: time(tree.refreshed),
-            left_out: left_out(tree),
         }
     }
 
@@ -65,26 +57,54 @@ impl IndexState {
         self.state
     }
 
-    /// Why files are not in the index is told where one asks about the index, not with every search.
-    pub(in crate::tools) fn without_reasons(mut self) -> Self {
-        self.left_out.clear();
-        self
-    }
-
-    /// `120 files, fresh`, and how to go on if it is not.
+    /// `120 files, fresh`, or how old it is.
     pub(in crate::tools) fn text(&self) -> String {
         let files = plural(usize::try_from(self.files).unwrap_or(usize::MAX), "file");
+        let (stale, at) = (self.stale_files, &self.refreshed_at);
         match self.state {
             State::Fresh => format!("{files}, fresh"),
-            State::Stale => format!(
-                "{files}; {} changed since and are being read",
-                self.stale_files
-            ),
-            State::Unchecked => format!(
-                "{files}, as of {}; being brought up to date",
-                self.refreshed_at
-            ),
+            State::Stale => format!("{files}; {stale} changed since and are being read"),
+            State::Unchecked => format!("{files}, as of {at}; being brought up to date"),
         }
+    }
+}
+
+// What is told of an index to who asks about it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(in crate::tools) struct IndexDetails {
+    root: String,
+    chunks: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    left_out: BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    state: IndexState,
+}
+
+impl IndexDetails {
+    pub(in crate::tools) fn of(tree: &Tree, freshness: Freshness) -> Self {
+        Self {
+            root: tree.root.to_string_lossy().into_owned(),
+            chunks: tree.counts.chunks,
+            left_out: left_out(tree),
+            state: IndexState::of(tree, freshness),
+        }
+    }
+
+    pub(in crate::tools) fn text(&self) -> String {
+        let Self {
+            root,
+            chunks,
+            state,
+            ..
+        } = self;
+        let reasons = self.left_out.iter();
+        let reasons = reasons.map(|(reason, count)| format!("{count} {reason}"));
+        let left_out = match reasons.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none,
+            reasons => format!(" (left out: {reasons})"),
+        };
+        format!("{root}: {}, {chunks} chunks{left_out}", state.text())
     }
 }
 

@@ -46,7 +46,6 @@ async fn what_is_saved_can_be_listed_and_read_in_every_way_to_talk() {
 }
 
 #[tokio::test]
-#[ignore = "collections are not there yet"]
 async fn the_list_is_true_when_another_process_writes() {
     let place = Place::new();
     let mut here = Peer::connect(place.server()).await;
@@ -122,7 +121,6 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-#[ignore = "collections are not there yet"]
 async fn collections_are_listed_counted_and_told_of_in_both_eras() {
     for revision in [None, Some("2025-11-25")] {
         let place = Place::new();
@@ -201,4 +199,19 @@ async fn ids_are_completed() {
         completed.expect_result()["completion"]["values"],
         json!([id])
     );
+}
+
+#[tokio::test]
+async fn mounted_in_a_server_without_skills_it_still_works() {
+    let place = Place::new();
+    let desk = turnbuckle_server::Server::new("desk", "1.0.0").mount("context", place.server());
+    let mut peer = Peer::connect(desk).await;
+    let args = json!({ "name": "Tea", "description": "When thirsty.", "content": "Boil water." });
+    call(&mut peer, "context_skill_save", args).await;
+    let args = json!({ "content": "here", "project_path": place.path() });
+    let saved = call(&mut peer, "context_checkpoint_save", args).await;
+    let uri = format!("checkpoint://{}", saved["checkpoint_id"].as_str().unwrap());
+    peer.request("resources/read", json!({ "uri": uri }))
+        .await
+        .expect_result();
 }

@@ -1,0 +1,207 @@
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::Database;
+
+/// Two numbers per text: which of two words it has.
+struct Toy {
+    calls: AtomicUsize,
+    /// A text with this in it is too much.
+    bad: &'static str,
+}
+
+impl Toy {
+    fn new(bad: &'static str) -> Self {
+        let calls = AtomicUsize::new(0);
+        Self { calls, bad }
+    }
+}
+
+impl Embedder for Toy {
+    fn model(&self) -> &str {
+        "toy"
+    }
+
+    fn embed(&self, texts: Vec<String>) -> Embedding<'_> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let is_bad = |text: &String| !self.bad.is_empty() && text.contains(self.bad);
+        let made = match texts.iter().any(is_bad) {
+            true => Err(ContextError::Embedding("too long".into())),
+            false => Ok(texts.iter().map(|text| toy(text)).collect()),
+        };
+        Box::pin(std::future::ready(made))
+    }
+}
+
+fn toy(text: &str) -> Vec<f32> {
+    let has = |word: &str| f32::from(u8::from(text.contains(word)));
+    let vector = vec![has("tea") + 0.01, has("rain") + 0.01];
+    vector::unit(vector).unwrap()
+}
+
+struct Shelf {
+    database: Arc<Database>,
+    _folder: tempfile::TempDir,
+}
+
+fn shelf() -> Shelf {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
+    Shelf {
+        database,
+        _folder: folder,
+    }
+}
+
+impl Shelf {
+    fn item(&self, body: &str) -> i64 {
+        let insert = "INSERT INTO item (id, kind, branch, title, body, hash, created, updated)
+            VALUES (?1, 'checkpoint', 'main', 'title', ?1, ?1, 0, 0)";
+        let add = |db: &rusqlite::Transaction<'_>| {
+            db.execute(insert, [body])?;
+            Ok(db.last_insert_rowid())
+        };
+        self.database.write(add).unwrap()
+    }
+
+    fn change(&self, row: i64, body: &str) {
+        let update = "UPDATE item SET body = ?1 WHERE row = ?2";
+        let change = |db: &rusqlite::Transaction<'_>| Ok(db.execute(update, (body, row))?);
+        self.database.write(change).unwrap();
+    }
+
+    /// A file of a tree with one chunk; of a run that is not finished, for tree 0.
+    fn chunk(&self, tree: i64, path: &str, body: &str) -> i64 {
+        self.database
+            .write(|db| {
+                db.execute_batch(
+                    "INSERT OR IGNORE INTO tree VALUES (1, '/a', 'main', '{}', '{}', 0, 0);
+                    INSERT OR IGNORE INTO tree VALUES (2, '/b', 'main', '{}', '{}', 0, 0);
+                    INSERT OR IGNORE INTO run VALUES (1, '/a', 0);",
+                )?;
+                let insert =
+                    "INSERT INTO file (tree, run, path, size, modified, hash, language, indexed)
+                    VALUES (nullif(?1, 0), iif(?1 = 0, 1, NULL), ?2, 0, 0, x'', 'rust', 0)";
+                db.execute(insert, (tree, path))?;
+                let insert =
+                    "INSERT INTO chunk (file, first_line, last_line, body) VALUES (?1, 1, 1, ?2)";
+                db.execute(insert, (db.last_insert_rowid(), body))?;
+                Ok(db.last_insert_rowid())
+            })
+            .unwrap()
+    }
+
+    async fn fill(&self, embedder: &Toy, of: Of) -> Result<Filled, ContextError> {
+        fill(&self.database, embedder, of, |_| ControlFlow::Continue(())).await
+    }
+
+    fn nearest(&self, of: Of, tree: Option<i64>, text: &str, limit: usize) -> Vec<i64> {
+        let nearest = nearest(&self.database, of, tree, "toy", &toy(text), limit).unwrap();
+        nearest.rows.into_iter().map(|(row, _)| row).collect()
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_is_made_and_then_found() {
+    let shelf = shelf();
+    let rows: Vec<_> = (0..70)
+        .map(|number| shelf.item(&format!("{number} about rain")))
+        .collect();
+    let tea = shelf.item("about tea");
+    let toy = Toy::new("");
+    let filled = shelf.fill(&toy, Of::Item).await.unwrap();
+    assert_eq!((filled.made, filled.left), (71, 0));
+    assert_eq!(toy.calls.load(Ordering::Relaxed), 3);
+    assert_eq!(shelf.nearest(Of::Item, None, "tea", 1), [tea]);
+    assert_eq!(shelf.nearest(Of::Item, None, "rain", 3), rows[..3]);
+    let covered = coverage(&shelf.database, Of::Item, "toy").unwrap();
+    assert_eq!((covered.made, covered.all), (71, 71));
+    assert_eq!(shelf.fill(&toy, Of::Item).await.unwrap(), Filled::default());
+}
+
+#[tokio::test]
+async fn only_files_that_are_shown_take_part_and_trees_are_apart() {
+    let shelf = shelf();
+    let (one, other) = (shelf.chunk(1, "a.rs", "tea"), shelf.chunk(2, "b.rs", "tea"));
+    shelf.chunk(0, "c.rs", "tea");
+    let filled = shelf.fill(&Toy::new(""), Of::Chunk).await.unwrap();
+    assert_eq!(filled.made, 2);
+    assert_eq!(shelf.nearest(Of::Chunk, Some(1), "tea", 9), [one]);
+    assert_eq!(shelf.nearest(Of::Chunk, None, "tea", 9), [one, other]);
+}
+
+#[tokio::test]
+async fn a_text_that_is_too_much_does_not_hold_up_the_others() {
+    let shelf = shelf();
+    for text in ["tea", "huge", "rain"] {
+        shelf.item(text);
+    }
+    let filled = shelf.fill(&Toy::new("huge"), Of::Item).await.unwrap();
+    assert_eq!((filled.made, filled.left), (2, 1));
+}
+
+#[tokio::test]
+async fn a_provider_that_always_fails_is_given_up() {
+    let shelf = shelf();
+    for number in 0..40 {
+        shelf.item(&format!("{number} huge"));
+    }
+    let toy = Toy::new("huge");
+    let failed = shelf.fill(&toy, Of::Item).await;
+    assert!(matches!(failed, Err(ContextError::Embedding(_))));
+    assert_eq!(toy.calls.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn it_can_be_stopped_and_goes_on_later() {
+    let shelf = shelf();
+    for number in 0..70 {
+        shelf.item(&format!("{number}"));
+    }
+    let toy = Toy::new("");
+    let mut seen = Vec::new();
+    let stopped = fill(&shelf.database, &toy, Of::Item, |progress| {
+        seen.push((progress.done, progress.total));
+        match progress.done {
+            64 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    })
+    .await;
+    assert!(matches!(stopped, Err(ContextError::Cancelled)));
+    assert_eq!(seen, [(0, 70), (32, 70), (64, 70)]);
+    assert_eq!(shelf.fill(&toy, Of::Item).await.unwrap().made, 6);
+}
+
+#[test]
+fn what_changed_meanwhile_gets_no_embedding_of_what_it_was() {
+    let shelf = shelf();
+    let row = shelf.item("about tea");
+    let mut pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
+    shelf.change(row, "about rain");
+    let made = vec![(pending.remove(0), toy("tea"))];
+    assert_eq!(put(&shelf.database, Of::Item, "toy", made).unwrap(), 0);
+    let pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
+    assert_eq!(pending[0].text, "title\nabout rain\n");
+}
+
+#[test]
+fn embeddings_of_another_size_are_counted_and_not_compared() {
+    let shelf = shelf();
+    shelf.item("about tea");
+    let mut pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
+    let made = vec![(pending.remove(0), vec![1.0, 2.0, 3.0])];
+    assert_eq!(put(&shelf.database, Of::Item, "toy", made).unwrap(), 1);
+    let found = nearest(&shelf.database, Of::Item, None, "toy", &toy("tea"), 9).unwrap();
+    assert_eq!((found.rows.len(), found.skipped), (0, 1));
+}
+
+#[test]
+fn a_long_text_is_cut_between_letters() {
+    let shelf = shelf();
+    shelf.item(&"ä".repeat(50_000));
+    let pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
+    assert!((5_900..6_010).contains(&pending[0].text.len()));
+}

@@ -1,0 +1,162 @@
+//! Two people at one server, who see nothing of each other.
+
+use serde_json::{Value, json};
+use turnbuckle_context::Owners;
+use turnbuckle_protocol::Principal;
+use turnbuckle_server::Server;
+use turnbuckle_server::lines::Lines;
+use turnbuckle_server::testing::{Connect, Peer};
+
+use super::place::{Place, call};
+
+async fn peer(server: &Server, name: &str) -> Peer {
+    let lines = Lines::new(server.clone()).principal(Principal::new("https://id.example", name));
+    Connect::lines(lines).await
+}
+
+async fn names(peer: &mut Peer, method: &str, list: &str, key: &str) -> Vec<String> {
+    let listed = peer.request(method, json!({})).await;
+    let all = listed.expect_result()[list].as_array().unwrap().clone();
+    let names = all.iter().map(|one| one[key].as_str().unwrap());
+    names
+        .filter(|name| !name.starts_with("debuglog:"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn nobody_sees_what_belongs_to_another() {
+    let place = Place::new();
+    let server = place.builder(Owners::ByPrincipal).build();
+    let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
+    let args = json!({ "content": "Ada's secret plan", "project_path": place.path() });
+    let saved = call(&mut ada, "checkpoint_save", args).await;
+    let args = json!({ "name": "Plan", "description": "Ada's way", "content": "Think first." });
+    call(&mut ada, "skill_save", args).await;
+    let args = json!({ "error_msg": "it broke", "solution": "glue" });
+    call(&mut ada, "remediation_save", args).await;
+
+    let ours = names(&mut ada, "resources/list", "resources", "uri").await;
+    assert!(ours.len() >= 2, "{ours:?}");
+    assert_eq!(
+        names(&mut bob, "resources/list", "resources", "uri").await,
+        [""; 0]
+    );
+    let foreign = format!("checkpoint://{}", saved["checkpoint_id"].as_str().unwrap());
+    for uri in ours
+        .iter()
+        .map(String::as_str)
+        .chain([&*foreign, "skill://Plan"])
+    {
+        ada.request("resources/read", json!({ "uri": uri }))
+            .await
+            .expect_result();
+        let theirs = bob.request("resources/read", json!({ "uri": uri })).await;
+        let unknown = bob
+            .request(
+                "resources/read",
+                json!({ "uri": "checkpoint://ckpt_0000000000000000" }),
+            )
+            .await;
+        assert_eq!(
+            theirs.expect_error(-32602)["message"],
+            unknown.expect_error(-32602)["message"],
+            "what is foreign looks like what never was"
+        );
+    }
+
+    let project = json!({ "project_path": place.path() });
+    assert_eq!(
+        call(&mut bob, "checkpoint_list", project).await["checkpoints"],
+        json!([])
+    );
+    let args = json!({ "query": "secret plan", "project_path": place.path() });
+    assert_eq!(
+        call(&mut bob, "checkpoint_search", args).await["checkpoints"],
+        json!([])
+    );
+    let args = json!({ "query": "plan" });
+    assert_eq!(
+        call(&mut bob, "skill_search", args).await["skills"],
+        json!([])
+    );
+    let args = json!({ "error_msg": "it broke" });
+    assert_eq!(
+        call(&mut bob, "remediation_search", args).await["remediations"],
+        json!([])
+    );
+    let args = json!({ "operation_id": saved["operation_id"] });
+    let failure = bob.call_tool("status", args).await.expect_failure();
+    assert!(failure.starts_with("there is no operation"), "{failure}");
+}
+
+#[tokio::test]
+async fn completion_and_prompts_keep_to_the_caller() {
+    let place = Place::new();
+    let server = place.builder(Owners::ByPrincipal).build();
+    let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
+    let args = json!({ "content": "Ada's secret plan", "project_path": place.path() });
+    call(&mut ada, "checkpoint_save", args).await;
+    let complete = async |peer: &mut Peer| {
+        let params = json!({
+            "ref": { "type": "ref/prompt", "name": "resume_work" },
+            "argument": { "name": "project_path", "value": "" },
+        });
+        let completed = peer.request("completion/complete", params).await;
+        completed.expect_result()["completion"]["values"].clone()
+    };
+    assert_eq!(complete(&mut ada).await, json!([place.path()]));
+    assert_eq!(complete(&mut bob).await, json!([]));
+    let params = json!({ "name": "resume_work", "arguments": { "project_path": place.path() } });
+    let got = bob.request("prompts/get", params).await;
+    let text = got.expect_result()["messages"].to_string();
+    assert!(text.contains("No checkpoint was saved"), "{text}");
+}
+
+#[tokio::test]
+async fn news_of_another_are_not_heard() {
+    let place = Place::new();
+    let server = place.builder(Owners::ByPrincipal).build();
+    let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
+    let args = json!({ "content": "one", "project_path": place.path() });
+    call(&mut ada, "checkpoint_save", args).await;
+    let ours = names(&mut ada, "resources/list", "resources", "uri").await;
+    let collection = ours
+        .iter()
+        .find(|uri| uri.starts_with("collection:"))
+        .unwrap();
+    bob.listen(json!({ "resourceSubscriptions": [collection] }))
+        .await;
+    ada.listen(json!({ "resourceSubscriptions": [collection] }))
+        .await;
+    let args = json!({ "content": "quite another two", "project_path": place.path() });
+    call(&mut ada, "checkpoint_save", args).await;
+    ada.expect_notification("notifications/resources/updated")
+        .await;
+    bob.expect_silence().await;
+}
+
+#[tokio::test]
+async fn who_has_no_name_is_told_to_sign_in() {
+    let place = Place::new();
+    let mut peer = Peer::connect(place.builder(Owners::ByPrincipal).build()).await;
+    for (tool, args) in [
+        ("checkpoint_list", json!({ "project_path": place.path() })),
+        ("status", json!({ "operation_id": "op_0000000000000000" })),
+        ("collection_list", json!({})),
+    ] {
+        let failure = peer.call_tool(tool, args).await.expect_failure();
+        assert!(failure.contains("sign in"), "{tool}: {failure}");
+    }
+    let listed = names(&mut peer, "resources/list", "resources", "uri").await;
+    assert_eq!(listed, [""; 0]);
+    let extensions: Value = peer
+        .request("server/discover", json!({}))
+        .await
+        .expect_result()["capabilities"]["extensions"]
+        .clone();
+    assert!(
+        extensions.get("io.modelcontextprotocol/skills").is_none(),
+        "{extensions}"
+    );
+}

@@ -1,0 +1,251 @@
+//! Indexing and searching a repository.
+
+use serde_json::{Value, json};
+use turnbuckle_server::testing::{Peer, edges};
+
+use super::place::{Place, call};
+
+const CLIENT: &str = "\
+/// Sends a request, again and again if it has to.
+pub fn send_with_retry(request: &Request) -> Response {
+    for attempt in 0..MAX_ATTEMPTS {
+        if let Ok(response) = request.send() {
+            return response;
+        }
+        back_off(attempt);
+    }
+    panic!(\"gave up\")
+}
+";
+
+fn small_repository() -> Place {
+    let place = Place::new();
+    place.write("src/client.rs", CLIENT);
+    place.write(
+        "src/shapes.py",
+        "class Circle:\n    def area(self):\n        return 3.14 * self.radius ** 2\n",
+    );
+    place.write(
+        "README.md",
+        "# Shapes and requests\n\nAn example of everything.\n",
+    );
+    place.write("picture.bin", "\0\0\0\0binary");
+    place
+}
+
+#[tokio::test]
+async fn a_repository_is_indexed_and_searched_in_every_way_to_talk() {
+    for edge in edges() {
+        let place = small_repository();
+        let mut peer = edge.connect(place.server()).await;
+        let args = json!({ "path": place.path() });
+        let text = peer.call_tool("index_repository", args).await.text();
+        assert!(text.contains("3 files"), "{edge}: {text}");
+        assert!(text.contains("Left out: 1 binary."), "{edge}: {text}");
+
+        let args = json!({ "query": "send_with_retry", "project_path": place.path() });
+        let text = peer.call_tool("repository_search", args).await.text();
+        assert!(
+            text.contains("src/client.rs:2 (1) function send_with_retry | pub fn send_with_retry"),
+            "{edge}: {text}"
+        );
+        assert!(text.contains("index: 3 files, fresh"), "{edge}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_result_of_an_index_has_the_fields_that_callers_know() {
+    let place = small_repository();
+    let mut peer = Peer::connect(place.server()).await;
+    let args = json!({
+        "project_path": place.path(),
+        "include_patterns": ["*.rs", "*.py"],
+        "exclude_patterns": ["shapes.py"],
+        "max_file_size": 5000,
+    });
+    let indexed = call(&mut peer, "index_repository", args).await;
+    assert_eq!(indexed["path"], place.path());
+    assert_eq!(indexed["files_indexed"], 1);
+    assert_eq!(indexed["include_patterns"], json!(["*.rs", "*.py"]));
+    assert_eq!(indexed["exclude_patterns"], json!(["shapes.py"]));
+    assert_eq!(indexed["max_file_size"], 5000);
+    let args = json!({ "operation_id": indexed["operation_id"] });
+    let status = call(&mut peer, "status", args).await;
+    assert_eq!(status["status"], "completed");
+    assert_eq!(status["result"]["files_indexed"], 1);
+}
+
+#[tokio::test]
+async fn a_small_project_needs_no_index_and_a_changed_file_is_seen() {
+    let place = small_repository();
+    let mut peer = Peer::connect(place.server()).await;
+    let search = async |peer: &mut Peer, args: Value| {
+        let mut all = json!({ "project_path": place.path() });
+        all.as_object_mut()
+            .unwrap()
+            .extend(args.as_object().unwrap().clone());
+        call(peer, "repository_search", all).await
+    };
+    let found = search(&mut peer, json!({ "query": "area of a circle" })).await;
+    assert_eq!(found["results"][0]["path"], "src/shapes.py");
+    assert_eq!(found["results"][0]["language"], "python");
+    assert_eq!(found["index"]["state"], "fresh");
+    assert_eq!(found["index"]["branch"], "main");
+    assert_eq!(found["embeddings"], "off");
+
+    place.write(
+        "src/square.py",
+        "def area_of_square(side):\n    return side * side\n",
+    );
+    let found = search(&mut peer, json!({ "query": "area_of_square" })).await;
+    assert_eq!(found["results"][0]["path"], "src/square.py");
+    assert_eq!(found["index"]["files"], 4);
+
+    let found = search(&mut peer, json!({ "query": "area", "language": "rust" })).await;
+    assert_eq!(found["results"], json!([]));
+    let found = search(&mut peer, json!({ "query": "area", "path": "src/sq*" })).await;
+    assert_eq!(found["results"].as_array().unwrap().len(), 1);
+    let found = search(
+        &mut peer,
+        json!({ "query": "send with retry", "content_mode": "full" }),
+    )
+    .await;
+    let text = found["results"][0]["matches"][0]["text"].as_str().unwrap();
+    assert!(text.contains("back_off(attempt)"), "{text}");
+}
+
+#[tokio::test]
+async fn results_come_in_pages() {
+    let place = Place::new();
+    for number in 0..7 {
+        place.write(
+            &format!("src/part_{number}.rs"),
+            &format!("pub fn weather_{number}() {{ rain({number}) }}\n"),
+        );
+    }
+    let mut peer = Peer::connect(place.server()).await;
+    let mut seen = std::collections::BTreeSet::new();
+    let mut cursor = Value::Null;
+    loop {
+        let args = json!({ "query": "weather rain", "project_path": place.path(), "limit": 3, "cursor": cursor });
+        let found = call(&mut peer, "repository_search", args).await;
+        let results = found["results"].as_array().unwrap();
+        assert!(results.len() <= 3);
+        seen.extend(results.iter().map(|file| file["path"].to_string()));
+        cursor = found["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 7);
+}
+
+#[tokio::test]
+async fn progress_tells_how_far_it_is_and_a_task_does_the_same() {
+    let place = Place::new();
+    for number in 0..300 {
+        place.write(
+            &format!("src/part_{number}.rs"),
+            &format!("pub fn part_{number}() {{}}\n"),
+        );
+    }
+    let mut peer = Peer::connect(place.server()).await;
+    let args = json!({ "project_path": place.path() });
+    let indexed = call(&mut peer, "index_repository", args.clone()).await;
+    assert_eq!(indexed["files_indexed"], 300);
+    let progress = peer.expect_notification("notifications/progress").await;
+    let message = progress["message"].as_str().unwrap();
+    assert!(message.ends_with("chunks"), "{message}");
+
+    let mut peer = Peer::connect(place.server()).tasks().await;
+    let indexed = peer.call_tool("index_repository", args).await;
+    let structured = &indexed.json()["result"]["structuredContent"];
+    assert_eq!(structured["unchanged"], 300, "{indexed:?}");
+}
+
+#[tokio::test]
+async fn who_cancels_leaves_no_half_index() {
+    let place = Place::new();
+    for number in 0..3_000 {
+        place.write(
+            &format!("src/part_{number}.rs"),
+            &format!("pub fn part_{number}() {{}}\n"),
+        );
+    }
+    let server = place.server();
+    let mut peer = Peer::connect(server).await;
+    let params = json!({
+        "name": "index_repository",
+        "arguments": { "project_path": place.path() },
+        "_meta": { "progressToken": "p" },
+    });
+    let id = peer.start("tools/call", params).await;
+    peer.expect_notification("notifications/progress").await;
+    peer.cancel(id).await;
+    // The work notices within a moment; until then the operation is running.
+    let mut status = Value::Null;
+    for _ in 0..200 {
+        let args = json!({ "project_path": place.path() });
+        status = call(&mut peer, "status", args).await;
+        if status["project"]["running"] == json!([]) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(status["project"]["running"], json!([]), "{status}");
+    assert_eq!(status["project"]["indexes"], json!([]), "{status}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_indexed_is_said() {
+    let place = Place::new();
+    let mut peer = Peer::connect(place.server()).await;
+    for (args, hint) in [
+        (json!({}), "`project_path` is missing"),
+        (json!({ "path": "/no/such/folder" }), "existing folder"),
+        (
+            json!({ "path": place.path(), "max_file_size": 100_000_000 }),
+            "max_file_size",
+        ),
+        (
+            json!({ "path": place.path(), "include_patterns": ["{"] }),
+            "{",
+        ),
+    ] {
+        let failure = peer
+            .call_tool("index_repository", args)
+            .await
+            .expect_failure();
+        assert!(failure.contains(hint), "{hint}: {failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_tour_begins_with_what_the_index_knows() {
+    let place = small_repository();
+    let mut peer = Peer::connect(place.server()).await;
+    let params =
+        json!({ "name": "explain_repository", "arguments": { "project_path": place.path() } });
+    let text = async |peer: &mut Peer| {
+        let got = peer.request("prompts/get", params.clone()).await;
+        let text = got.expect_result()["messages"][0]["content"]["text"].clone();
+        text.as_str().unwrap().to_owned()
+    };
+    assert!(
+        text(&mut peer)
+            .await
+            .contains("call index_repository first")
+    );
+    call(
+        &mut peer,
+        "index_repository",
+        json!({ "path": place.path() }),
+    )
+    .await;
+    let tour = text(&mut peer).await;
+    assert!(
+        tour.contains("Its index has 3 files.") && tour.contains("src/ 2"),
+        "{tour}"
+    );
+    assert!(tour.contains("Shapes and requests"), "{tour}");
+}

@@ -1,0 +1,52 @@
+"""Clients of other projects against `turnbuckle serve`: what an agent does with it, from end to end."""
+import json
+import shutil
+import subprocess
+
+from clients import BOTH, MCP_2, SDK_2
+from packages import TARGET, Program
+from rows import Row
+from tap import Tap
+
+TURNBUCKLE = TARGET / "debug" / "turnbuckle"
+CHECKS = """
+    tools checkpoint search list index repository_search status skill remediation collection resources prompts debug
+""".split()
+
+
+class Context(Row):
+    def __init__(self, name, revision, package, script, *words):
+        super().__init__(f"context: {name}", revision, BOTH, CHECKS, {})
+        self.package, self.driver = package, Program(package, script, *words)
+
+    def run(self, transport):
+        log = self.log(transport)
+        log.unlink(missing_ok=True)
+        data = log.with_suffix(".data")
+        shutil.rmtree(data, ignore_errors=True)
+        serve = [TURNBUCKLE, "serve", "--data", data]
+        if transport == "stdio":
+            self.drive(transport, self.tapped(transport, [*serve, "--stdio"]))
+            return
+        with open(log.with_suffix(".server"), "wb") as errors:
+            command = [*serve, "--listen", "127.0.0.1:0", "--json"]
+            server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+        try:
+            port = int(json.loads(server.stdout.readline())["url"].split(":")[2].split("/")[0])
+            self.drive(transport, [f"http://127.0.0.1:{Tap(port, log).port}/mcp"])
+        finally:
+            server.terminate()
+            server.wait(30)
+
+    def drive(self, transport, target):
+        self.judge(transport, self.driver.command(self.name, self.revision, ",".join(self.wanted), transport, *target))
+
+
+ROWS = [
+    Context(f"{language} {version}", revision, program.package, script, program.words[1])
+    for language, version, program, script in [
+        ("python", "2.3.0", MCP_2, "context.py"),
+        ("typescript", "2.4.0", SDK_2, "context.mjs"),
+    ]
+    for revision in ("2025-11-25", "2026-07-28")
+]
