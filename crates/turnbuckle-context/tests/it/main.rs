@@ -5,7 +5,6 @@
 mod index;
 mod index_killed;
 mod memory;
-mod scale;
 mod secrets;
 mod surface;
 mod transfer;
