@@ -95,7 +95,7 @@ impl Desk {
 }
 
 /// The folder of a project.
-fn root(database: &Database) -> Result<Option<String>, ContextError> {
+pub(crate) fn root(database: &Database) -> Result<Option<String>, ContextError> {
     database.read(|db| {
         let mut select = db.prepare_cached("SELECT value FROM about WHERE key = 'root'")?;
         let mut rows = select.query([])?;

@@ -115,7 +115,10 @@ fn resume_work(
     };
     let chosen = match given(args.checkpoint) {
         Some(id) => Some(checkpoint(database.as_deref(), &id)?),
-        None => newest.first().cloned(),
+        None => {
+            let mut here = newest.iter().filter(|item| item.branch == project.branch());
+            here.next().or(newest.first()).cloned()
+        }
     };
     let branch = project.branch();
     let Some(chosen) = chosen else {

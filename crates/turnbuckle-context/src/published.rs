@@ -41,8 +41,8 @@ struct Shelves {
 struct Shelf {
     used: u64,
     seen: HashMap<String, Seen>,
-    /// The addresses that are offered, and when their contents last changed.
-    offered: BTreeMap<String, u64>,
+    /// The addresses that are offered, with the titles and the versions of their contents.
+    offered: BTreeMap<String, (String, u64)>,
     skills: skills::Offered,
 }
 
@@ -106,15 +106,15 @@ impl Published {
             .keys()
             .filter(|uri| !wanted.contains_key(*uri))
             .collect();
-        let new: Vec<_> = wanted
-            .values()
-            .filter(|entry| !shelf.offered.contains_key(&entry.uri))
-            .map(|entry| self.resource(desk, owner, entry))
-            .collect();
-        let changed = wanted.values().filter(|entry| {
-            let before = shelf.offered.get(&entry.uri);
-            before.is_some_and(|version| *version != entry.version)
+        let before = |entry: &Entry| shelf.offered.get(&entry.uri);
+        let new = wanted.values().filter(|entry| {
+            // What has got another title is listed anew.
+            before(entry).is_none_or(|(title, _)| *title != entry.title)
         });
+        let new: Vec<_> = new.map(|entry| self.resource(desk, owner, entry)).collect();
+        let changed = wanted
+            .values()
+            .filter(|entry| before(entry).is_some_and(|(_, version)| *version != entry.version));
         let changed: Vec<_> = changed.map(|entry| entry.uri.clone()).collect();
         if !gone.is_empty() || !new.is_empty() {
             server.change_resources(gone, new);
@@ -128,7 +128,7 @@ impl Published {
         }
         shelf.offered = wanted
             .into_iter()
-            .map(|(uri, entry)| (uri, entry.version))
+            .map(|(uri, entry)| (uri, (entry.title.clone(), entry.version)))
             .collect();
     }
 

@@ -11,7 +11,7 @@ use turnbuckle_server::{Context, Tool};
 
 use super::repository::IndexDetails;
 use super::tool;
-use crate::answer::{Readable, time};
+use crate::answer::{Readable, plural, time};
 use crate::desk::Desk;
 use crate::operations::{self, Operation};
 use crate::{ContextError, Owner, index};
@@ -181,7 +181,8 @@ impl ProjectStatus {
     fn write(&self, text: &mut String) {
         let _ = write!(text, "\n{} [{}]:", self.root, self.branch);
         for (kind, count) in &self.items {
-            let _ = write!(text, " {count} {kind}s,");
+            let count = plural(usize::try_from(*count).unwrap_or_default(), kind);
+            let _ = write!(text, " {count},");
         }
         match self.indexes.len() {
             0 => text.push_str(" no index"),
