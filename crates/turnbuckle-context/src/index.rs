@@ -159,7 +159,7 @@ pub fn index(
 ) -> Result<Indexed, ContextError> {
     let root_text = checked(root, options)?;
     let begun = now();
-    store::clean(db, None)?;
+    store::clean(db, &mut || watch(Step::default()).is_continue())?;
     let is_current = tree::find(db, root_text)?.is_none_or(|tree| tree.is_current);
     let pass = Pass {
         db,
@@ -192,7 +192,8 @@ pub fn index(
             }
         }
     }
-    store::clean(db, None)?;
+    // What was shown stays, whether or not somebody waits for the rest to be cleaned away.
+    store::clean(db, &mut || watch(all.step()).is_continue())?;
     let tree = last.ok_or(ContextError::refused(
         "other processes index this folder at the same time; try again in a minute",
     ))?;

@@ -48,6 +48,7 @@ pub(super) struct Pass<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) read: u64,
+    pub(super) chunks: u64,
     pub(super) unchanged: u64,
     pub(super) removed: u64,
     /// Files that have changed and were not read.
@@ -56,9 +57,20 @@ pub(super) struct Done {
 }
 
 impl Done {
+    /// What there is to tell when all is done.
+    pub(super) fn step(&self) -> Step {
+        let files = self.read + self.unchanged;
+        Step {
+            files_done: files,
+            files_total: Some(files),
+            chunks: self.chunks,
+        }
+    }
+
     /// Adds what another look did, which found unchanged what this one read.
     pub(super) fn add(&mut self, other: &Self) {
         self.read += other.read;
+        self.chunks += other.chunks;
         self.removed += other.removed;
         self.unchanged = other.unchanged.saturating_sub(self.read - other.read);
         self.left = other.left;
@@ -301,6 +313,7 @@ impl<'a> Work<'a> {
     fn show(&mut self, before: Option<&Tree>) -> Result<Ended, ContextError> {
         self.write_times()?;
         let pass = self.pass;
+        self.done.chunks = self.step.chunks;
         self.done.removed = self.plan.vanished.len() as u64;
         self.done.left = self.step.files_total.unwrap_or(0) - self.step.files_done;
         if let Some(tree) = before.filter(|tree| self.is_as_before(tree)) {

@@ -92,6 +92,6 @@ pub fn refresh(
             redacted: BTreeMap::new(),
         },
     };
-    clean(db, Some(begun + budget))?;
+    clean(db, &mut || begun.elapsed() < budget)?;
     Ok(refreshed)
 }

@@ -19,6 +19,8 @@ use crate::{ContextError, Database};
 const DEAD_AFTER: i64 = 60_000;
 /// How long one transaction may take for cleaning.
 const CLEANING: Duration = Duration::from_millis(40);
+/// How long somebody who gave up waits for what is thrown away.
+const ABANDONING: Duration = Duration::from_secs(2);
 /// Up to so many files are removed at once with what replaces them.
 const FEW: usize = 64;
 
@@ -179,15 +181,16 @@ pub(super) fn note_unchanged(db: &Database, tree: i64) -> Result<(), ContextErro
         .map(|_| ())
 }
 
-/// Removes what a run has written and nobody will see.
+/// Removes what a run has written and nobody will see. What takes longer than a moment is left to those who come next.
 pub(super) fn abandon(db: &Database, run: i64) -> Result<(), ContextError> {
     db.write(|db| Ok(db.execute("UPDATE run SET heartbeat = 0 WHERE id = ?1", [run])?))?;
-    clean(db, None)
+    let begun = Instant::now();
+    clean(db, &mut || begun.elapsed() < ABANDONING)
 }
 
-/// Removes what dead runs left, a little at a time; until a deadline, if there is one.
-pub(super) fn clean(db: &Database, until: Option<Instant>) -> Result<(), ContextError> {
-    while until.is_none_or(|until| Instant::now() < until) {
+/// Removes what dead runs left, a little at a time, as long as the caller wants to go on.
+pub(super) fn clean(db: &Database, go_on: &mut dyn FnMut() -> bool) -> Result<(), ContextError> {
+    while go_on() {
         let dead = db.read(|db| {
             let select = "SELECT id FROM run WHERE heartbeat < ?1 ORDER BY id LIMIT 1";
             let mut statement = db.prepare_cached(select)?;

@@ -35,7 +35,7 @@ impl Place {
         for file in 0..number {
             let text = format!(
                 "fn function_{file}() {{\n{}}}\n",
-                "    call();\n".repeat(300)
+                "    call();\n".repeat(100)
             );
             place.write(&format!("d{}/f{file}.rs", file % 7), &text);
         }
@@ -376,9 +376,9 @@ fn links_lead_nowhere_and_pipes_are_not_waited_for() {
 
 #[test]
 fn a_very_long_line_is_many_chunks() {
-    let place = Place::new(&[("data.txt", &"word ".repeat(200_000))]);
+    let place = Place::new(&[("data.txt", &"word ".repeat(100_000))]);
     let counts = place.index().tree.counts;
-    assert!(counts.chunks > 100, "{counts:?}");
+    assert!(counts.chunks > 50, "{counts:?}");
     let longest = place.number("SELECT max(length(body)) FROM chunk");
     assert!(longest < 10_000, "{longest}");
 }
@@ -391,7 +391,7 @@ fn a_run_that_is_cancelled_changes_nothing() {
     for file in 0..120 {
         place.write_at(
             &format!("d{}/f{file}.rs", file % 7),
-            "fn other() {}\n".repeat(400),
+            "fn other() {}\n".repeat(100),
             2_000_000,
         );
     }
@@ -425,7 +425,7 @@ fn a_run_that_is_cancelled_changes_nothing() {
 
 #[test]
 fn several_processes_may_index_at_once() {
-    let place = Place::with_functions(300);
+    let place = Place::with_functions(80);
     let handles: Vec<_> = (0..4)
         .map(|_| Database::open(place.db.path()).unwrap())
         .collect();
@@ -442,23 +442,23 @@ fn several_processes_may_index_at_once() {
                     Redactor::standard(),
                     &mut watch,
                 );
-                assert_eq!(indexed.unwrap().tree.counts.files, 300);
+                assert_eq!(indexed.unwrap().tree.counts.files, 80);
             });
         }
     });
-    assert_eq!(place.paths().len(), 300);
+    assert_eq!(place.paths().len(), 80);
     let indexed = place.index();
-    assert_eq!((indexed.read, indexed.unchanged), (0, 300));
+    assert_eq!((indexed.read, indexed.unchanged), (0, 80));
     place.check();
 }
 
 #[test]
 fn readers_see_the_old_index_or_the_new_one() {
     let place = Place::new(&[]);
-    for file in 0..200 {
+    for file in 0..90 {
         place.write(
             &format!("f{file}.rs"),
-            format!("fn before() {{\n{}}}\n", "    call();\n".repeat(300)),
+            format!("fn before() {{\n{}}}\n", "    call();\n".repeat(100)),
         );
     }
     place.index();
@@ -467,10 +467,10 @@ fn readers_see_the_old_index_or_the_new_one() {
         force: true,
         ..IndexOptions::default()
     };
-    for file in 0..200 {
+    for file in 0..90 {
         place.write(
             &format!("f{file}.rs"),
-            format!("fn later() {{\n{}}}\n", "    call();\n".repeat(300)),
+            format!("fn later() {{\n{}}}\n", "    call();\n".repeat(100)),
         );
     }
     std::thread::scope(|scope| {
@@ -484,7 +484,7 @@ fn readers_see_the_old_index_or_the_new_one() {
                         Ok((count("before")?, count("later")?))
                     })
                     .unwrap();
-                assert!(matches!((before, later), (200, 0) | (0, 200)), "{before} {later}");
+                assert!(matches!((before, later), (90, 0) | (0, 90)), "{before} {later}");
             }
         });
         place.index_with(&options);
@@ -495,7 +495,7 @@ fn readers_see_the_old_index_or_the_new_one() {
 
 #[test]
 fn somebody_else_can_write_meanwhile() {
-    let place = Place::with_functions(1_500);
+    let place = Place::with_functions(400);
     let is_done = AtomicBool::new(false);
     let other = Database::open(place.db.path()).unwrap();
     std::thread::scope(|scope| {

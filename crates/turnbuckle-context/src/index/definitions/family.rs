@@ -430,9 +430,7 @@ const FAMILIES: &[Family] = &[
     Family {
         languages: &["ocaml", "fsharp"],
         shape: Shape::Words,
-        modifiers: &[
-            "rec", "nonrec", "inline", "private", "mutable", "static", "override",
-        ],
+        modifiers: &["static", "override"],
         keywords: &[
             ("let", "constant"),
             ("and", "constant"),

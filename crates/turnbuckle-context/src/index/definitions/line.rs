@@ -71,7 +71,8 @@ fn words<'t>(family: &Family, line: &'t str) -> Found<'t> {
         let more_follows = kind_of(family, next).is_some() || family.modifiers.contains(&next);
         match kind {
             // `const fn`, `enum class`: the last one tells. `static type = 1` in Java is none.
-            Some(_) if more_follows && !next.is_empty() => rest = after.trim_start(),
+            // A function may have any name.
+            Some(kind) if more_follows && kind != "function" => rest = after.trim_start(),
             Some("constant") if !is_outermost => return None,
             Some(kind) => return named(kind, word, after),
             None if is_modifier => rest = skip_brackets(after).trim_start(),
@@ -104,6 +105,7 @@ fn named<'t>(kind: &'static str, word: &str, after: &'t str) -> Found<'t> {
     let mut rest = after.trim_start().trim_start_matches('*').trim_start();
     // `fun <T> name`, `func (r *Receiver) name`, `-record(name`
     rest = skip_angles(rest).trim_start();
+    rest = rest.strip_prefix("rec ").unwrap_or(rest).trim_start();
     if word.starts_with('-') || matches!(word, "function" | "macro") && rest.starts_with('(') {
         rest = rest.trim_start_matches('(').trim_start();
     } else if word == "func" {
@@ -149,7 +151,9 @@ fn bare<'t>(family: &Family, line: &'t str) -> Found<'t> {
 fn typed<'t>(family: &Family, line: &'t str, is_outermost: bool) -> Found<'t> {
     let line = line.trim();
     let (first, _) = leading_word(line);
-    if first.is_empty() || CONTROL.contains(&first) || line.ends_with(';') {
+    let is_arrow = line.contains("=>") && family.modifiers.contains(&first);
+    let is_ended = line.ends_with(';') && !is_arrow;
+    if first.is_empty() || CONTROL.contains(&first) || is_ended {
         return None;
     }
     let (before, _) = line.split_once('(')?;
@@ -158,15 +162,16 @@ fn typed<'t>(family: &Family, line: &'t str, is_outermost: bool) -> Found<'t> {
     let opens = line.ends_with('{') || line.ends_with('}') || line.contains("=>");
     let is_alone = is_outermost || family.modifiers.contains(&first);
     let has_type = head.ends_with(|sign: char| sign.is_alphanumeric() || "_*&>]:~?".contains(sign));
-    let is_one =
-        has_type && (opens || is_alone) && !before.contains(['=', '"', '.', ',', ';', '{']);
+    let is_one = has_type && (opens || is_alone) && !before.contains(['=', '"', '.', ';', '{']);
     (is_one && !CONTROL.contains(&name)).then_some((name, "function"))
 }
 
 /// `async name(…) {` in a class or an object.
 fn method<'t>(family: &Family, line: &'t str) -> Found<'t> {
     let mut rest = line.trim();
-    if !rest.ends_with('{') {
+    // `call(a, function () {` does not close what it opens.
+    let number = |sign: char| rest.matches(sign).count();
+    if !rest.ends_with('{') || number('(') != number(')') {
         return None;
     }
     loop {
@@ -335,8 +340,16 @@ fn trailing_name(text: &str) -> (&str, &str) {
     text.split_at(begin)
 }
 
-/// `name` of `a::b.name<T>(`.
+/// `name` of `a::b<T>.name<T>(`.
 fn last_of_path(text: &str) -> &str {
+    if let Some((_, rest)) = text
+        .split_once('<')
+        .map(|(path, _)| text.split_at(path.len()))
+        && let Some(rest) = skip_angles(rest).strip_prefix(['.', ':'])
+        && !text[..text.len() - rest.len()].contains(['(', ' '])
+    {
+        return last_of_path(rest.trim_start_matches(':'));
+    }
     let end = text
         .find(|sign: char| !is_in_word(sign) && !matches!(sign, '.' | ':' | '\\' | '-' | '?' | '!'))
         .unwrap_or(text.len());
