@@ -104,7 +104,7 @@ pub(super) async fn search(
         .block(move |desk| {
             let (project, database) = desk.open(&owner, &project_path)?;
             let (tree, freshness) = current(desk, &project, &database)?;
-            let found = code::search(&database, tree.id, &asked)?;
+            let found = code::search(&database, &tree, &asked)?;
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
             let found: Vec<_> = page.map(|file| clean(desk, file)).collect();

@@ -143,7 +143,11 @@ fn no_way_of_saving_keeps_a_secret() {
             };
             let saved = place.save(draft);
             let count = saved.redacted.get(planted.rule).copied();
-            assert!(count >= Some(least), "{count:?} of {least} in {:?}", saved.item);
+            assert!(
+                count >= Some(least),
+                "{count:?} of {least} in {:?}",
+                saved.item
+            );
             assert!(saved.item.redacted >= least);
         }
     }
