@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use turnbuckle_context::Database;
+use turnbuckle_context::Redactor;
 use turnbuckle_context::code::{CodeQuery, search};
-use turnbuckle_context::index::{IndexOptions, Redactor, Tree, index};
+use turnbuckle_context::index::{IndexOptions, Tree, index};
 
 use crate::failure::Failure;
 

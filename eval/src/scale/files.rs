@@ -88,7 +88,7 @@ fn refreshed(db: &Database, tree: &Tree, name: &str) -> Result<u64, Failure> {
 fn found(db: &Database, tree: &Tree) -> Result<u64, Failure> {
     let mut query = CodeQuery::new(NEW_NAME);
     query.limit = 2 * CHANGED;
-    let hits = search(db, tree.id, &query)?;
+    let hits = search(db, tree, &query)?;
     let has_name = |body: &str| body.contains(NEW_NAME);
     let files = hits
         .iter()
