@@ -239,7 +239,8 @@ fn explain_repository(
         ),
     }
     text.push_str(" Find the places with repository_search, read them, and name files and lines for what you say.");
-    let overview = database.map(|database| overview::of(&database, project.folder()));
+    let overview =
+        database.map(|database| overview::of(desk.library(), &database, project.folder()));
     match overview.transpose()?.flatten() {
         Some(overview) => {
             let _ = write!(text, "\n\n{}", desk.redactor().redact(&overview).text);

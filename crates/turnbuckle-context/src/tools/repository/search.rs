@@ -139,7 +139,9 @@ fn current(
     project: &Project,
     database: &Arc<Database>,
 ) -> Result<(Tree, Freshness), ContextError> {
-    if let Some(tree) = index::tree_for(database, project.folder())? {
+    let library = desk.library();
+    let known = index::tree_for(database, project.folder())?;
+    if let Some(tree) = known.filter(|tree| library.allows(&tree.root)) {
         let refreshed = index::refresh(database, &tree, desk.redactor(), REFRESH)?;
         return Ok((refreshed.tree, refreshed.freshness));
     }
@@ -148,7 +150,12 @@ fn current(
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };
-    let (root, branch) = (project.checkout(), project.branch());
+    // The repository may begin above the folders that may be used.
+    let root = match library.allows(project.checkout()) {
+        true => project.checkout(),
+        false => project.folder(),
+    };
+    let branch = project.branch();
     let options = IndexOptions::default();
     let indexed = index::index(
         database,
