@@ -20,6 +20,7 @@ use self::question::Question;
 use self::rank::{Ranked, rank};
 use crate::database::Fault;
 use crate::fuse::Fusion;
+use crate::index::Tree;
 use crate::{ContextError, Database};
 
 /// Files in one answer.
@@ -39,7 +40,7 @@ pub struct CodeQuery {
     pub limit: usize,
     /// Only files in this language.
     pub language: Option<String>,
-    /// Only files whose path below the root begins with this, or matches it if it has a `*`, `?`, `[` or `{`.
+    /// Only files whose path below the root, or from there on, begins with this, or matches it if it has a `*`, `?`, `[` or `{`.
     pub path: Option<String>,
     /// The text as an embedding, to look for its meaning too.
     pub dense: Option<Dense>,
@@ -100,7 +101,7 @@ impl CodeQuery {
 }
 
 /// Finds files of a tree, best first. What a run that is not finished has written is not seen.
-pub fn search(db: &Database, tree: i64, query: &CodeQuery) -> Result<Vec<FileHit>, ContextError> {
+pub fn search(db: &Database, tree: &Tree, query: &CodeQuery) -> Result<Vec<FileHit>, ContextError> {
     let question = Question::new(&query.text);
     let filter = Filter::new(tree, query);
     db.read(|db| {

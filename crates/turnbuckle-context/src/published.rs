@@ -122,7 +122,8 @@ impl Published {
         for uri in changed {
             server.resource_updated(uri);
         }
-        if !self.by_principal {
+        // A server that this one is mounted in need not have any.
+        if !self.by_principal && server.has_skills() {
             shelf.skills.offer(server, seen);
         }
         shelf.offered = wanted

@@ -1,8 +1,11 @@
 //! Which files are looked at: a condition in SQL on `file f`.
 
+use std::path::Path;
+
 use rusqlite::types::Value;
 
 use super::CodeQuery;
+use crate::index::Tree;
 
 /// A pattern with more alternatives than these is cut off there.
 const MOST_ALTERNATIVES: usize = 16;
@@ -17,25 +20,25 @@ pub(super) struct Filter {
 pub(super) const FIRST_VALUE: usize = 3;
 
 impl Filter {
-    pub(super) fn new(tree: i64, query: &CodeQuery) -> Self {
+    pub(super) fn new(tree: &Tree, query: &CodeQuery) -> Self {
         let mut filter = Self {
             condition: String::new(),
             values: Vec::new(),
         };
-        let tree = filter.value(tree);
-        filter.condition = format!("f.tree = {tree}");
+        let id = filter.value(tree.id);
+        filter.condition = format!("f.tree = {id}");
         if let Some(language) = &query.language {
             let language = filter.value(language.trim().to_lowercase());
             filter.and(&format!("f.language = {language}"));
         }
         if let Some(path) = &query.path {
-            filter.path(path);
+            filter.path(below(&tree.root, path.trim()));
         }
         filter
     }
 
     fn path(&mut self, path: &str) {
-        let path = path.trim().replace('\\', "/");
+        let path = path.replace('\\', "/");
         let path = path.trim_start_matches("./").trim_start_matches('/');
         if path.is_empty() {
             return;
@@ -77,6 +80,15 @@ impl Filter {
         self.values.push(value.into());
         format!("?{}", FIRST_VALUE - 1 + self.values.len())
     }
+}
+
+/// A path in the tree may be given in full.
+fn below<'a>(root: &Path, path: &'a str) -> &'a str {
+    let root = root.to_str().filter(|root| path.starts_with(root));
+    let below = root.map(|root| &path[root.len()..]);
+    below
+        .filter(|below| below.is_empty() || below.starts_with(['/', '\\']))
+        .unwrap_or(path)
 }
 
 /// A pattern without braces, and with `**/` meaning no folder as well as some, is several patterns of SQLite.

@@ -1,6 +1,9 @@
+use std::path::Path;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::index::tree_for;
 use crate::words::identifier_parts;
 
 /// A database with a tree, and room for others.
@@ -25,7 +28,7 @@ impl Shelf {
         db.write(|db| {
             for tree in [TREE, 2] {
                 let insert = "INSERT INTO tree (id, root, branch, settings, counts, refreshed)
-                              VALUES (?1, ?1, 'main', '{}', '{}', 0)";
+                              VALUES (?1, '/tree/' || ?1, 'main', '{}', '{}', 0)";
                 db.execute(insert, [tree])?;
             }
             db.execute("INSERT INTO run VALUES (1, '1', 0)", [])?;
@@ -86,8 +89,13 @@ impl Shelf {
         self.db.write(write).unwrap();
     }
 
+    fn tree(&self) -> Tree {
+        let root = Path::new("/tree/1");
+        tree_for(&self.db, root).unwrap().unwrap()
+    }
+
     fn ask(&self, query: &CodeQuery) -> Vec<FileHit> {
-        search(&self.db, TREE, query).unwrap()
+        search(&self.db, &self.tree(), query).unwrap()
     }
 
     fn paths(&self, query: &CodeQuery) -> Vec<String> {
@@ -287,7 +295,10 @@ fn paths_can_be_chosen_by_prefix_and_by_pattern() {
         ("src", &all[1..5]),
         ("./src/deep/", &all[3..5]),
         ("/src/a.rs", &all[1..2]),
+        ("/tree/1/src/deep", &all[3..5]),
+        ("/tree/1/src/*.rs", &all[1..2]),
         ("", &all[..]),
+        ("/tree/1", &all[..]),
         ("src/*.rs", &all[1..2]),
         ("src/*/*.rs", &all[3..4]),
         ("src/**/c.rs", &all[3..4]),
@@ -375,7 +386,7 @@ proptest! {
     ) {
         let shelf = Shelf::with(&[("a.rs", "name", "some text"), ("b/c.py", "", &text)]);
         let query = CodeQuery { language: Some(language), ..in_path(&text, &path) };
-        search(&shelf.db, TREE, &query).unwrap();
-        search(&shelf.db, TREE, &CodeQuery::new(path)).unwrap();
+        search(&shelf.db, &shelf.tree(), &query).unwrap();
+        search(&shelf.db, &shelf.tree(), &CodeQuery::new(path)).unwrap();
     }
 }

@@ -107,7 +107,7 @@ pub(super) fn is_name(value: &str) -> bool {
         && can_be_spoken(value)
 }
 
-/// Says whether half of the words of a name have vowels: letters drawn by chance are rarely so kind.
+/// Says whether the words of a name are not too short, and half of them have vowels: chance is rarely so kind.
 fn can_be_spoken(value: &str) -> bool {
     let is_vowel = |char: char| "aeiouyAEIOUY".contains(char) || !char.is_ascii();
     let (mut words, mut mute, mut vowels, mut before) = (0, 0, 1, ' ');
@@ -121,7 +121,8 @@ fn can_be_spoken(value: &str) -> bool {
         vowels += usize::from(is_vowel(char));
         before = char;
     }
-    mute < 2 || mute * 2 <= words
+    let letters = value.chars().filter(|char| char.is_alphabetic()).count();
+    (mute < 2 || mute * 2 <= words) && (words < 3 || letters * 2 >= words * 7)
 }
 
 #[cfg(test)]
@@ -159,7 +160,12 @@ mod tests {
         ] {
             assert!(is_name(value), "{value}");
         }
-        for value in ["a8f3k2l9x0q7", "9f86d081884c7d65", "NlnOxeHzFRHr"] {
+        for value in [
+            "a8f3k2l9x0q7",
+            "9f86d081884c7d65",
+            "NlnOxeHzFRHr",
+            "xeHzFRHrUbBS",
+        ] {
             assert!(!is_name(value), "{value}");
         }
     }

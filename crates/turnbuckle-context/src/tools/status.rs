@@ -71,7 +71,7 @@ struct Status {
     updated_at: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 #[schemars(inline)]
 struct ProjectStatus {
     root: String,
@@ -107,13 +107,21 @@ async fn status(desk: Desk, args: StatusArgs, cx: Context) -> Result<Status, Con
 }
 
 fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, ContextError> {
-    let (project, database) = desk.open(owner, path)?;
-    let mut indexes = Vec::new();
+    let (project, database) = desk.look(owner, path)?;
+    let mut status = ProjectStatus {
+        root: project.root().to_string_lossy().into_owned(),
+        branch: project.branch().to_owned(),
+        ..ProjectStatus::default()
+    };
+    let Some(database) = database else {
+        return Ok(status);
+    };
     for tree in index::trees(&database)? {
         let refreshed = index::refresh(&database, &tree, desk.redactor(), LOOK)?;
-        indexes.push(IndexDetails::of(&refreshed.tree, refreshed.freshness));
+        let index = IndexDetails::of(&refreshed.tree, refreshed.freshness);
+        status.indexes.push(index);
     }
-    let (items, running) = database.read(|db| {
+    (status.items, status.running) = database.read(|db| {
         let mut kinds = db.prepare_cached("SELECT kind, count(*) FROM item GROUP BY kind")?;
         let items = kinds.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let items: rusqlite::Result<BTreeMap<String, i64>> = items.collect();
@@ -124,13 +132,7 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
         let running: rusqlite::Result<Vec<String>> = running.collect();
         Ok((items?, running?))
     })?;
-    Ok(ProjectStatus {
-        root: project.root().to_string_lossy().into_owned(),
-        branch: project.branch().to_owned(),
-        items,
-        indexes,
-        running,
-    })
+    Ok(status)
 }
 
 impl Status {

@@ -1,6 +1,4 @@
-//! How the parts of the context server work together.
-
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! What the parts of the context server do together.
 
 mod index;
 mod index_killed;

@@ -2,6 +2,7 @@
 
 mod harmless;
 mod planted;
+mod stored;
 
 use turnbuckle_context::Redactor;
 
@@ -68,10 +69,7 @@ fn places(planted: &Planted) -> [(&'static str, String); 4] {
     let text = &planted.text;
     let json = serde_json::json!({ "note": text, "more": 1 }).to_string();
     [
-        (
-            "prose",
-            format!("Für jetzt ist es {text} und später anders."),
-        ),
+        ("prose", in_sentence(text)),
         ("JSON", json),
         ("an environment", format!("A=1\n{text}\nB=2\n")),
         (
@@ -79,4 +77,8 @@ fn places(planted: &Planted) -> [(&'static str, String); 4] {
             format!("fn main() {{\n    let value = r#\"{text}\"#;\n    run(value);\n}}\n"),
         ),
     ]
+}
+
+fn in_sentence(text: &str) -> String {
+    format!("Für jetzt ist es {text} und später anders.")
 }

@@ -22,8 +22,6 @@ use crate::{ContextError, Database, Project};
 
 /// How long a search may look for changed files first.
 const REFRESH: Duration = Duration::from_millis(150);
-/// How long a search may index a project that nobody has indexed.
-const FIRST_INDEX: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SearchArgs {
@@ -106,7 +104,7 @@ pub(super) async fn search(
         .block(move |desk| {
             let (project, database) = desk.open(&owner, &project_path)?;
             let (tree, freshness) = current(desk, &project, &database)?;
-            let found = code::search(&database, tree.id, &asked)?;
+            let found = code::search(&database, &tree, &asked)?;
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
             let found: Vec<_> = page.map(|file| clean(desk, file)).collect();
@@ -146,7 +144,7 @@ fn current(
         return Ok((refreshed.tree, refreshed.freshness));
     }
     let begun = Instant::now();
-    let mut watch = |_| match begun.elapsed() < FIRST_INDEX {
+    let mut watch = |_| match begun.elapsed() < desk.first_index() {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };

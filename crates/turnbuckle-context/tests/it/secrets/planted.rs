@@ -167,10 +167,10 @@ fn in_context(dice: &mut Dice) -> Vec<Planted> {
     );
     around(
         "heroku-api-key",
-        "heroku_api_key: ",
+        "heroku_api_key: 3fa85f64-7c1e-4b9a-8d25-",
         HEX,
-        8,
-        "-7c1e-4b9a-8d25-9f06b3e7a1c4",
+        12,
+        "",
     );
     around(
         "database-url-password",
