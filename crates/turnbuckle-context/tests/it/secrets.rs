@@ -6,7 +6,7 @@ mod stored;
 
 use turnbuckle_context::Redactor;
 
-use self::planted::Planted;
+use self::planted::{Dice, Planted};
 
 #[test]
 fn secrets_of_every_kind_are_found_wherever_they_stand() {
@@ -62,6 +62,52 @@ fn what_is_no_secret_is_let_be() {
     }
     let text = harmless::LINES.join("\n");
     assert_eq!(Redactor::standard().redact(&text).findings, []);
+}
+
+/// Pieces of secrets, markers and signs in any order: what is taken out stays out, and lines stay where they are.
+#[test]
+fn whatever_is_mixed_once_is_enough() {
+    let all = planted::all();
+    let signs = [
+        "\n",
+        "\r\n",
+        " ",
+        "\"",
+        "'",
+        ": ",
+        "=",
+        ", ",
+        "é",
+        "\u{2028}",
+        "[REDACTED:jwt]",
+        "[REDACTED:",
+        "]",
+        "password",
+        "token: ",
+        "-----BEGIN PRIVATE KEY-----",
+        "\\n",
+        "https://a:",
+        "@host",
+        "\0",
+    ];
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let mut text = String::new();
+        for _ in 0..dice.below(12) {
+            let secret = &all[dice.below(all.len())].text;
+            // ASCII, so any place is one between letters.
+            let (from, to) = (dice.below(8), secret.len() - dice.below(8));
+            text.push_str(&secret[from.min(to)..to]);
+            for _ in 0..dice.below(4) {
+                text.push_str(signs[dice.below(signs.len())]);
+            }
+        }
+        let once = Redactor::standard().redact(&text);
+        let twice = Redactor::standard().redact(&once.text);
+        assert_eq!(once.text, twice.text, "{text:?}");
+        let lines = |text: &str| text.matches('\n').count();
+        assert_eq!(lines(&once.text), lines(&text), "{text:?}");
+    }
 }
 
 /// The same secret in a sentence, in JSON, in an environment and in code.
