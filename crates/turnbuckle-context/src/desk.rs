@@ -110,7 +110,7 @@ impl Desk {
         owner: &Owner,
         path: &str,
     ) -> Result<(Project, Arc<Database>), ContextError> {
-        let project = self.library().project(owner, path)?;
+        let project = self.project(owner, path)?;
         let database = self.library().open(owner, &project)?;
         Ok((project, database))
     }
@@ -121,9 +121,20 @@ impl Desk {
         owner: &Owner,
         path: &str,
     ) -> Result<(Project, Option<Arc<Database>>), ContextError> {
-        let project = self.library().project(owner, path)?;
+        let project = self.project(owner, path)?;
         let database = self.library().open_id(owner, project.id())?;
         Ok((project, database))
+    }
+
+    /// Finds the project of a folder that the owner may use.
+    fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
+        // Callers who have only a name in common with each other must not read all that this process can.
+        if matches!(self.owners(), Owners::ByPrincipal) && !self.library().is_limited() {
+            return Err(ContextError::refused(
+                "this server was set up without folders that its callers may use; tell the user",
+            ));
+        }
+        self.library().project(owner, path)
     }
 
     /// Takes the turn to work at something in the background, unless somebody else has it.

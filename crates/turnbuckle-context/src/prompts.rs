@@ -115,7 +115,10 @@ fn resume_work(
     };
     let chosen = match given(args.checkpoint) {
         Some(id) => Some(checkpoint(database.as_deref(), &id)?),
-        None => newest.first().cloned(),
+        None => {
+            let mut here = newest.iter().filter(|item| item.branch == project.branch());
+            here.next().or(newest.first()).cloned()
+        }
     };
     let branch = project.branch();
     let Some(chosen) = chosen else {
@@ -236,7 +239,8 @@ fn explain_repository(
         ),
     }
     text.push_str(" Find the places with repository_search, read them, and name files and lines for what you say.");
-    let overview = database.map(|database| overview::of(&database, project.folder()));
+    let overview =
+        database.map(|database| overview::of(desk.library(), &database, project.folder()));
     match overview.transpose()?.flatten() {
         Some(overview) => {
             let _ = write!(text, "\n\n{}", desk.redactor().redact(&overview).text);

@@ -121,10 +121,14 @@ pub(crate) fn collection(desk: &Desk, owner: &Owner) -> ResourceTemplate {
             read_collection(&desk, name, &cx).await
         }
     };
-    let uri = format!("collection://{owner}/project_{{project}}/{{branch}}");
-    ResourceTemplate::new(uri, "collection", read)
+    ResourceTemplate::new(collection_template(owner), "collection", read)
         .description("How much is kept of a branch")
         .mime_type(JSON)
+}
+
+/// What describes the addresses of an owner's collections.
+pub(crate) fn collection_template(owner: &Owner) -> String {
+    format!("collection://{owner}/project_{{project}}/{{branch}}")
 }
 
 /// Reads an item that is of this kind and of the caller.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,13 @@ use turnbuckle_server::{Context, Tool};
 
 use super::repository::IndexDetails;
 use super::tool;
-use crate::answer::{Readable, time};
+use crate::answer::{Readable, plural, time};
 use crate::desk::Desk;
+use crate::index::Freshness;
 use crate::operations::{self, Operation};
 use crate::{ContextError, Owner, index};
 
-/// How long it may take to look whether an index is fresh.
+/// How long it may take to look whether the indexes of a project are fresh.
 const LOOK: Duration = Duration::from_millis(500);
 
 pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
@@ -116,9 +117,18 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
     let Some(database) = database else {
         return Ok(status);
     };
-    for tree in index::trees(&database)? {
-        let refreshed = index::refresh(&database, &tree, desk.redactor(), LOOK)?;
-        let index = IndexDetails::of(&refreshed.tree, refreshed.freshness);
+    let begun = Instant::now();
+    let library = desk.library();
+    let trees = index::trees(&database)?.into_iter();
+    for tree in trees.filter(|tree| library.allows(&tree.root)) {
+        let left = LOOK.saturating_sub(begun.elapsed());
+        let index = match left.is_zero() {
+            true => IndexDetails::of(&tree, Freshness::Unknown),
+            false => {
+                let refreshed = index::refresh(&database, &tree, desk.redactor(), left)?;
+                IndexDetails::of(&refreshed.tree, refreshed.freshness)
+            }
+        };
         status.indexes.push(index);
     }
     (status.items, status.running) = database.read(|db| {
@@ -181,7 +191,8 @@ impl ProjectStatus {
     fn write(&self, text: &mut String) {
         let _ = write!(text, "\n{} [{}]:", self.root, self.branch);
         for (kind, count) in &self.items {
-            let _ = write!(text, " {count} {kind}s,");
+            let count = plural(usize::try_from(*count).unwrap_or_default(), kind);
+            let _ = write!(text, " {count},");
         }
         match self.indexes.len() {
             0 => text.push_str(" no index"),

@@ -44,7 +44,6 @@ impl Embedder for Drinks {
 }
 
 #[tokio::test]
-#[ignore = "memory does not look at embeddings yet"]
 async fn what_means_the_same_is_found_without_a_common_word() {
     let (place, drinks) = (Place::new(), Arc::new(Drinks::default()));
     let owners = Owners::One(Owner::user("ada"));

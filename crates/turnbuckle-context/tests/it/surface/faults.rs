@@ -155,3 +155,19 @@ async fn who_only_looks_makes_no_files() {
     peer.request("prompts/get", params).await.expect_result();
     assert_eq!(fs::read_dir(place.data.path()).unwrap().count(), 0);
 }
+
+#[tokio::test]
+async fn what_is_above_an_allowed_folder_is_not_read() {
+    let place = Place::new();
+    place.write("secret.rs", "pub fn hidden_plan() {}\n");
+    place.write("open/lib.rs", "pub fn open_plan() {}\n");
+    let open = place.repository.path().join("open");
+    let library = Library::new(place.data.path()).within([open.clone()]);
+    let owners = Owners::One(Owner::user("ada"));
+    let server = turnbuckle_context::ContextServer::new(library, owners).build();
+    let mut peer = Peer::connect(server).await;
+    let args = json!({ "query": "plan", "project_path": open });
+    let found = call(&mut peer, "repository_search", args).await;
+    assert_eq!(found["results"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["results"][0]["path"], "lib.rs");
+}
