@@ -79,6 +79,11 @@ impl Query {
         listed.map_or(0, |relevant| relevant.grade)
     }
 
+    /// Says whether somebody has looked at a file for this query, before or after the search had found it.
+    pub(crate) fn is_judged(&self, path: &str) -> bool {
+        self.grade(path) > 0
+    }
+
     pub(crate) fn grades(&self) -> Vec<u32> {
         self.relevant
             .iter()

@@ -10,6 +10,7 @@ mod failure;
 mod indexed;
 mod judged;
 mod measure;
+mod pool;
 mod report;
 mod repositories;
 mod scale;
@@ -22,9 +23,11 @@ use crate::report::Report;
 const USAGE: &str = "\
 usage: turnbuckle-eval [--json] [--misses] cosqa
        turnbuckle-eval [--json] [--misses] repositories [FOLDER...]
+       turnbuckle-eval pool [FOLDER...]
        turnbuckle-eval scale files|checkpoints [COUNT]
 
 cosqa         500 questions to 6,267 functions; the data is below $TURNBUCKLE_DATA
+pool          prints what the search finds and nobody has judged yet
 scale         files [COUNT]: indexes a repository of so many files (50,000);
               checkpoints [COUNT]: searches in a memory of so many (100,000)
 repositories  the judged queries of eval/queries, on packages in these folders
@@ -54,6 +57,10 @@ fn main() -> ExitCode {
     };
     let is_good_enough = match words.split_first() {
         Some((command, rest)) if command == "scale" => scale::measure(rest),
+        Some((command, rest)) if command == "pool" => pool::to_judge(rest).map(|lines| {
+            print!("{lines}");
+            true
+        }),
         _ => measure(&words).map(print),
     };
     match is_good_enough {

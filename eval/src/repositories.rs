@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 use crate::indexed::Indexed;
-use crate::judged::{Judged, Kind};
+use crate::judged::{Judged, Kind, Query};
 use crate::measure::{LOOKED_AT, Worth};
 use crate::report::{Goal, Miss, Report, Row};
 
@@ -22,16 +22,12 @@ struct Answered {
 }
 
 pub(crate) fn measure(folders: &[String]) -> Result<Report, Failure> {
-    let folders = places(folders);
     let mut rows = Vec::new();
     let mut misses = Vec::new();
     let mut all: Vec<Answered> = Vec::new();
     for judged in Judged::all()? {
-        let Some(folder) = find(&folders, &judged.folder()) else {
-            let message = format!("there is no {}: run eval/fetch.py first", judged.folder());
-            return Err(Failure::new(message));
-        };
-        let answered = ask(&judged, &folder, &mut misses)?;
+        let found = found(&judged, folders, LOOKED_AT)?;
+        let answered = weigh(&judged, found, &mut misses);
         let note = if judged.tuned {
             ""
         } else {
@@ -53,6 +49,32 @@ pub(crate) fn measure(folders: &[String]) -> Result<Report, Failure> {
     })
 }
 
+/// What the search finds for one query.
+pub(crate) struct Found {
+    pub(crate) files: Vec<String>,
+    time: Duration,
+}
+
+/// What the search finds for each query about a package, best first.
+pub(crate) fn found(
+    judged: &Judged,
+    folders: &[String],
+    limit: usize,
+) -> Result<Vec<Found>, Failure> {
+    let Some(folder) = find(&places(folders), &judged.folder()) else {
+        let message = format!("there is no {}: run eval/fetch.py first", judged.folder());
+        return Err(Failure::new(message));
+    };
+    let index = Indexed::new(&folder)?;
+    let search = |query: &Query| {
+        let begun = Instant::now();
+        let files = index.search(&query.text, limit)?;
+        let time = begun.elapsed();
+        Ok(Found { files, time })
+    };
+    judged.queries.iter().map(search).collect()
+}
+
 fn places(folders: &[String]) -> Vec<PathBuf> {
     if folders.is_empty() {
         return vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/eval")];
@@ -68,14 +90,10 @@ fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     itself.or_else(|| inside().find(|folder| folder.is_dir()))
 }
 
-fn ask(judged: &Judged, folder: &Path, misses: &mut Vec<Miss>) -> Result<Vec<Answered>, Failure> {
-    let index = Indexed::new(folder)?;
+fn weigh(judged: &Judged, found: Vec<Found>, misses: &mut Vec<Miss>) -> Vec<Answered> {
     let mut answered = Vec::with_capacity(judged.queries.len());
-    for query in &judged.queries {
-        let begun = Instant::now();
-        let found = index.search(&query.text, LOOKED_AT)?;
-        let time = begun.elapsed();
-        let grades: Vec<u32> = found.iter().map(|path| query.grade(path)).collect();
+    for (query, Found { files, time }) in judged.queries.iter().zip(found) {
+        let grades: Vec<u32> = files.iter().map(|path| query.grade(path)).collect();
         let worth = Worth::of(&grades, &query.grades());
         // What nobody may look at is not shown.
         if judged.tuned && worth.ndcg < 0.9 {
@@ -88,7 +106,7 @@ fn ask(judged: &Judged, folder: &Path, misses: &mut Vec<Miss>) -> Result<Vec<Ans
                 question: query.text.clone(),
                 ndcg: worth.ndcg,
                 wanted: wanted.collect(),
-                found: found.iter().map(graded).collect(),
+                found: files.iter().map(graded).collect(),
             });
         }
         answered.push(Answered {
@@ -98,7 +116,7 @@ fn ask(judged: &Judged, folder: &Path, misses: &mut Vec<Miss>) -> Result<Vec<Ans
             time,
         });
     }
-    Ok(answered)
+    answered
 }
 
 fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered>) -> Row {
