@@ -37,11 +37,14 @@ pub(crate) fn measure(folders: &[String]) -> Result<Report, Failure> {
         } else {
             ", never looked at"
         };
-        rows.push(row(format!("{}{note}", judged.package), answered.iter()));
+        rows.push(row(
+            format!("{}{note}", judged.package),
+            &answered.iter().collect::<Vec<_>>(),
+        ));
         all.extend(answered);
     }
-    let tuned = all.iter().filter(|answered| answered.tuned);
-    rows.insert(0, row(TUNED.to_owned(), tuned));
+    let tuned: Vec<_> = all.iter().filter(|answered| answered.tuned).collect();
+    rows.insert(0, row(TUNED.to_owned(), &tuned));
     misses.sort_by(|one, other| one.ndcg.total_cmp(&other.ndcg));
     Ok(Report {
         rows,
@@ -101,11 +104,11 @@ fn ask(judged: &Judged, folder: &Path, misses: &mut Vec<Miss>) -> Result<Vec<Ans
     Ok(answered)
 }
 
-fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered> + Clone) -> Row {
-    let worths: Vec<Worth> = answered.clone().map(|one| one.worth).collect();
-    let times = answered.clone().map(|one| one.time).collect();
+fn row(name: String, answered: &[&Answered]) -> Row {
+    let worths: Vec<Worth> = answered.iter().map(|one| one.worth).collect();
+    let times = answered.iter().map(|one| one.time).collect();
     let of = |kind: Kind| {
-        let some = answered.clone().filter(move |one| one.kind == kind);
+        let some = answered.iter().filter(|one| one.kind == kind);
         Some(Worth::mean(some.map(|one| one.worth)).ndcg)
     };
     Row {
