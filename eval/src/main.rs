@@ -1,4 +1,4 @@
-//! Measures how well the context server finds things. `README.md` says what the figures mean.
+//! Measures how well the context server finds things, and how it carries much. `README.md` says what the figures mean.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -12,6 +12,7 @@ mod judged;
 mod measure;
 mod report;
 mod repositories;
+mod scale;
 
 use std::process::ExitCode;
 
@@ -21,8 +22,11 @@ use crate::report::Report;
 const USAGE: &str = "\
 usage: turnbuckle-eval [--json] [--misses] cosqa
        turnbuckle-eval [--json] [--misses] repositories [FOLDER...]
+       turnbuckle-eval scale files|checkpoints [COUNT]
 
 cosqa         500 questions to 6,267 functions; the data is below $TURNBUCKLE_DATA
+scale         files [COUNT]: indexes a repository of so many files (50,000);
+              checkpoints [COUNT]: searches in a memory of so many (100,000)
 repositories  the judged queries of eval/queries, on packages in these folders
               (by default where eval/fetch.py puts them)
 
@@ -39,16 +43,21 @@ fn main() -> ExitCode {
         words.len() < before
     };
     let (json, misses) = (switch("--json"), switch("--misses"));
-    match measure(&words) {
-        Ok(report) => {
-            let text = if json {
-                report.to_json()
-            } else {
-                report.to_table(misses)
-            };
-            println!("{text}");
-            ExitCode::from(u8::from(!report.is_good_enough()))
-        }
+    let print = |report: Report| {
+        let text = if json {
+            report.to_json()
+        } else {
+            report.to_table(misses)
+        };
+        println!("{text}");
+        report.is_good_enough()
+    };
+    let is_good_enough = match words.split_first() {
+        Some((command, rest)) if command == "scale" => scale::measure(rest),
+        _ => measure(&words).map(print),
+    };
+    match is_good_enough {
+        Ok(is_good_enough) => ExitCode::from(u8::from(!is_good_enough)),
         Err(failure) => {
             eprintln!("error: {failure}");
             ExitCode::from(2)

@@ -37,14 +37,11 @@ pub(crate) fn measure(folders: &[String]) -> Result<Report, Failure> {
         } else {
             ", never looked at"
         };
-        rows.push(row(
-            format!("{}{note}", judged.package),
-            &answered.iter().collect::<Vec<_>>(),
-        ));
+        rows.push(row(format!("{}{note}", judged.package), answered.iter()));
         all.extend(answered);
     }
-    let tuned: Vec<_> = all.iter().filter(|answered| answered.tuned).collect();
-    rows.insert(0, row(TUNED.to_owned(), &tuned));
+    let tuned = all.iter().filter(|answered| answered.tuned);
+    rows.insert(0, row(TUNED.to_owned(), tuned));
     misses.sort_by(|one, other| one.ndcg.total_cmp(&other.ndcg));
     Ok(Report {
         rows,
@@ -104,11 +101,12 @@ fn ask(judged: &Judged, folder: &Path, misses: &mut Vec<Miss>) -> Result<Vec<Ans
     Ok(answered)
 }
 
-fn row(name: String, answered: &[&Answered]) -> Row {
+fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered>) -> Row {
+    let answered: Vec<&Answered> = answered.collect();
     let worths: Vec<Worth> = answered.iter().map(|one| one.worth).collect();
     let times = answered.iter().map(|one| one.time).collect();
     let of = |kind: Kind| {
-        let some = answered.iter().filter(|one| one.kind == kind);
+        let some = answered.iter().filter(move |one| one.kind == kind);
         Some(Worth::mean(some.map(|one| one.worth)).ndcg)
     };
     Row {

@@ -72,7 +72,7 @@ class Checks:
         assert steps, "no progress was told"
 
     async def repository_search(self):
-        found = await self.call("repository_search", query="read the configuration", project_path=self.project)
+        found = await self.call("repository_search", query="where is the config parsed?", project_path=self.project)
         assert "parser.py" in json.dumps(found), found
 
     async def status(self):

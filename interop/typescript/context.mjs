@@ -52,7 +52,7 @@ const checks = {
     },
 
     repository_search: async () => {
-        const found = await call('repository_search', { query: 'read the configuration', project_path: project });
+        const found = await call('repository_search', { query: 'where is the config parsed?', project_path: project });
         holds(JSON.stringify(found).includes('parser.js'), found);
     },
 

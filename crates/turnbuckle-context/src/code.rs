@@ -3,14 +3,14 @@
 //! Chunks are found by their words (FTS5, bm25 with a weight per column) and, where embeddings are kept, by their
 //! meaning. Files are then ranked by their chunks and by what code says about itself: its paths and its definitions.
 
-mod dense;
+pub(crate) mod dense;
 mod filter;
 mod lexical;
 mod paths;
 mod question;
 mod rank;
 mod related;
-mod stem;
+pub(crate) mod stem;
 
 use std::collections::HashMap;
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -29,8 +30,7 @@ pub(crate) struct Desk {
 struct Shared {
     library: Library,
     owners: Owners,
-    embedder: Option<Arc<dyn Embedder>>,
-    half_life: HalfLife,
+    habits: Habits,
     published: Published,
     short: Arc<Semaphore>,
     long: Arc<Semaphore>,
@@ -40,6 +40,15 @@ struct Shared {
     rest: Mutex<Option<Instant>>,
 }
 
+/// How the server works, as it was built.
+pub(crate) struct Habits {
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    /// How fast what is remembered loses weight.
+    pub(crate) half_life: HalfLife,
+    /// How long a search may index a project that nobody has indexed.
+    pub(crate) first_index: Duration,
+}
+
 /// The right to work at something alone, given back when it is dropped.
 pub(crate) struct Turn {
     desk: Desk,
@@ -47,19 +56,13 @@ pub(crate) struct Turn {
 }
 
 impl Desk {
-    pub(crate) fn new(
-        library: Library,
-        owners: Owners,
-        embedder: Option<Arc<dyn Embedder>>,
-        half_life: HalfLife,
-    ) -> Self {
+    pub(crate) fn new(library: Library, owners: Owners, habits: Habits) -> Self {
         Self {
             shared: Arc::new(Shared {
                 library,
                 published: Published::new(&owners),
                 owners,
-                embedder,
-                half_life,
+                habits,
                 short: Arc::new(Semaphore::new(AT_ONCE)),
                 long: Arc::new(Semaphore::new(INDEXING_AT_ONCE)),
                 turns: Mutex::default(),
@@ -77,12 +80,15 @@ impl Desk {
     }
 
     pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
-        self.shared.embedder.as_ref()
+        self.shared.habits.embedder.as_ref()
     }
 
-    /// How fast what is remembered loses weight.
     pub(crate) fn half_life(&self) -> HalfLife {
-        self.shared.half_life
+        self.shared.habits.half_life
+    }
+
+    pub(crate) fn first_index(&self) -> Duration {
+        self.shared.habits.first_index
     }
 
     pub(crate) fn published(&self) -> &Published {
@@ -104,9 +110,31 @@ impl Desk {
         owner: &Owner,
         path: &str,
     ) -> Result<(Project, Arc<Database>), ContextError> {
-        let project = self.library().project(owner, path)?;
+        let project = self.project(owner, path)?;
         let database = self.library().open(owner, &project)?;
         Ok((project, database))
+    }
+
+    /// Finds the project of a folder, and opens what is kept of it, if anything is: who only looks makes no files.
+    pub(crate) fn look(
+        &self,
+        owner: &Owner,
+        path: &str,
+    ) -> Result<(Project, Option<Arc<Database>>), ContextError> {
+        let project = self.project(owner, path)?;
+        let database = self.library().open_id(owner, project.id())?;
+        Ok((project, database))
+    }
+
+    /// Finds the project of a folder that the owner may use.
+    fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
+        // Callers who have only a name in common with each other must not read all that this process can.
+        if matches!(self.owners(), Owners::ByPrincipal) && !self.library().is_limited() {
+            return Err(ContextError::refused(
+                "this server was set up without folders that its callers may use; tell the user",
+            ));
+        }
+        self.library().project(owner, path)
     }
 
     /// Takes the turn to work at something in the background, unless somebody else has it.

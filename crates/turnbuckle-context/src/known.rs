@@ -61,7 +61,8 @@ impl Desk {
 
     /// An item without secrets that were none to the rules of the day on which it was saved.
     pub(crate) fn clean(&self, mut item: Item) -> Item {
-        for text in [&mut item.title, &mut item.body, &mut item.detail] {
+        let texts = [&mut item.title, &mut item.body, &mut item.detail];
+        for text in texts.into_iter().chain(&mut item.tags) {
             let redacted = self.redactor().redact(text);
             if !redacted.findings.is_empty() {
                 *text = redacted.text.into_owned();
@@ -95,7 +96,7 @@ impl Desk {
 }
 
 /// The folder of a project.
-fn root(database: &Database) -> Result<Option<String>, ContextError> {
+pub(crate) fn root(database: &Database) -> Result<Option<String>, ContextError> {
     database.read(|db| {
         let mut select = db.prepare_cached("SELECT value FROM about WHERE key = 'root'")?;
         let mut rows = select.query([])?;

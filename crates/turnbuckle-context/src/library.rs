@@ -44,6 +44,17 @@ impl Library {
         self
     }
 
+    /// Says whether what is in a folder, given by its canonical path, may be read.
+    pub fn allows(&self, folder: &Path) -> bool {
+        let is_within = |roots: &Vec<PathBuf>| roots.iter().any(|root| folder.starts_with(root));
+        self.roots.as_ref().is_none_or(is_within)
+    }
+
+    /// Says whether only projects in some folders are accepted.
+    pub fn is_limited(&self) -> bool {
+        self.roots.is_some()
+    }
+
     /// The folder that everything is below.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -66,9 +77,7 @@ impl Library {
                 _ => return Err(error),
             },
         };
-        let is_within =
-            |roots: &Vec<PathBuf>| roots.iter().any(|root| project.folder().starts_with(root));
-        if self.roots.as_ref().is_none_or(is_within) {
+        if self.allows(project.folder()) {
             return Ok(project);
         }
         Err(ContextError::refused(format!(

@@ -7,6 +7,7 @@
 
 mod clean;
 mod cursor;
+mod dense;
 mod item;
 mod limits;
 mod list;

@@ -94,12 +94,12 @@ pub fn find(database: &Database, id: &str) -> Result<Option<Operation>, ContextE
         let mut select = db.prepare_cached(select)?;
         Ok(select.query_row([id], read).optional()?)
     })?;
-    Ok(found.map(|operation| operation.as_of(now())))
+    Ok(found.map(|operation| operation.judged_at(now())))
 }
 
 impl Operation {
     /// Nobody can say that an operation failed whose process was ended; its silence does.
-    fn as_of(mut self, now: i64) -> Self {
+    fn judged_at(mut self, now: i64) -> Self {
         let is_open = matches!(self.status, Status::Pending | Status::Running);
         if is_open && now.saturating_sub(self.updated) > LONGEST_SILENCE {
             self.status = Status::Failed;
@@ -199,7 +199,7 @@ mod tests {
         let id = begin(&database, "index_repository").unwrap();
         let operation = find(&database, &id).unwrap().unwrap();
         let later = operation.updated + LONGEST_SILENCE + 1;
-        assert_eq!(operation.as_of(later).status, Status::Failed);
+        assert_eq!(operation.judged_at(later).status, Status::Failed);
     }
 
     #[test]

@@ -107,12 +107,18 @@ fn resume_work(
     owner: &Owner,
     args: ResumeWork,
 ) -> Result<Vec<PromptMessage>, ContextError> {
-    let (project, database) = desk.open(owner, &args.project_path)?;
+    let (project, database) = desk.look(owner, &args.project_path)?;
     let root = project.root().to_string_lossy().into_owned();
-    let newest = memory::list(&database, Kind::Checkpoint, EARLIER + 1, None)?.items;
+    let newest = match &database {
+        Some(database) => memory::list(database, Kind::Checkpoint, EARLIER + 1, None)?.items,
+        None => Vec::new(),
+    };
     let chosen = match given(args.checkpoint) {
-        Some(id) => Some(checkpoint(&database, &id)?),
-        None => newest.first().cloned(),
+        Some(id) => Some(checkpoint(database.as_deref(), &id)?),
+        None => {
+            let mut here = newest.iter().filter(|item| item.branch == project.branch());
+            here.next().or(newest.first()).cloned()
+        }
     };
     let branch = project.branch();
     let Some(chosen) = chosen else {
@@ -164,12 +170,13 @@ fn record_fix(
     args: RecordFix,
 ) -> Result<Vec<PromptMessage>, ContextError> {
     let project = given(args.project_path);
-    let mut databases = vec![desk.library().shared(owner)?];
+    let mut databases: Vec<_> = desk.library().known_shared(owner)?.into_iter().collect();
+    let shared = databases.len();
     let mut place = "leave project_path out, so that all projects share it".to_owned();
     let mut root = None;
     if let Some(path) = project {
-        let (project, database) = desk.open(owner, &path)?;
-        databases.push(database);
+        let (project, database) = desk.look(owner, &path)?;
+        databases.extend(database);
         let path = project.root().to_string_lossy().into_owned();
         place = format!("project_path is {path}");
         root = Some(path);
@@ -195,7 +202,7 @@ fn record_fix(
     }
     let mut messages = vec![PromptMessage::user(text)];
     messages.extend(known.into_iter().map(|hit| {
-        let root = root.clone().filter(|_| hit.source > 0);
+        let root = root.clone().filter(|_| hit.source >= shared);
         embedded(desk, hit.item, root)
     }));
     Ok(messages)
@@ -216,7 +223,7 @@ fn explain_repository(
     owner: &Owner,
     args: ExplainRepository,
 ) -> Result<Vec<PromptMessage>, ContextError> {
-    let (project, database) = desk.open(owner, &args.project_path)?;
+    let (project, database) = desk.look(owner, &args.project_path)?;
     let root = project.checkout().to_string_lossy();
     let mut text = format!(
         "Explain the repository {root} (branch {}).",
@@ -232,7 +239,9 @@ fn explain_repository(
         ),
     }
     text.push_str(" Find the places with repository_search, read them, and name files and lines for what you say.");
-    match overview::of(&database, project.folder())? {
+    let overview =
+        database.map(|database| overview::of(desk.library(), &database, project.folder()));
+    match overview.transpose()?.flatten() {
         Some(overview) => {
             let _ = write!(text, "\n\n{}", desk.redactor().redact(&overview).text);
         }
@@ -248,8 +257,10 @@ fn given(argument: Option<String>) -> Option<String> {
     argument.filter(|text| !text.trim().is_empty())
 }
 
-fn checkpoint(database: &Database, id: &str) -> Result<Item, ContextError> {
-    let found = memory::find(database, id)?.filter(|item| item.kind == Kind::Checkpoint);
+fn checkpoint(database: Option<&Database>, id: &str) -> Result<Item, ContextError> {
+    let found = database.map(|database| memory::find(database, id));
+    let found = found.transpose()?.flatten();
+    let found = found.filter(|item| item.kind == Kind::Checkpoint);
     found.ok_or_else(|| {
         ContextError::missing(format!("checkpoint `{}` in this project", one_line(id, 80)))
     })
@@ -264,7 +275,9 @@ fn skill(
     let Some(name) = given(name) else {
         return Ok(None);
     };
-    let found = memory::find_skill(&*desk.library().shared(owner)?, &name)?;
+    let shared = desk.library().known_shared(owner)?;
+    let found = shared.map(|shared| memory::find_skill(&shared, &name));
+    let found = found.transpose()?.flatten();
     let found =
         found.ok_or_else(|| ContextError::missing(format!("skill `{}`", one_line(&name, 80))))?;
     Ok(Some(embedded(desk, found, None)))

@@ -8,7 +8,7 @@ mod look;
 mod skills;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::Mutex;
 use turnbuckle_protocol::Principal;
@@ -27,22 +27,22 @@ const MOST_OWNERS: usize = 64;
 /// What is listed, by owner.
 pub(crate) struct Published {
     by_principal: bool,
-    shelves: Mutex<Shelves>,
+    shelves: std::sync::Mutex<Shelves>,
 }
 
 #[derive(Default)]
 struct Shelves {
-    of: HashMap<Owner, Shelf>,
+    of: HashMap<Owner, (u64, Arc<Mutex<Shelf>>)>,
     uses: u64,
 }
 
 /// What is listed of one owner.
 #[derive(Default)]
 struct Shelf {
-    used: u64,
+    is_known: bool,
     seen: HashMap<String, Seen>,
-    /// The addresses that are offered, and when their contents last changed.
-    offered: BTreeMap<String, u64>,
+    /// The addresses that are offered, with the titles and the versions of their contents.
+    offered: BTreeMap<String, (String, u64)>,
     skills: skills::Offered,
 }
 
@@ -50,7 +50,7 @@ impl Published {
     pub(crate) fn new(owners: &Owners) -> Self {
         Self {
             by_principal: matches!(owners, Owners::ByPrincipal),
-            shelves: Mutex::default(),
+            shelves: std::sync::Mutex::default(),
         }
     }
 
@@ -60,36 +60,42 @@ impl Published {
         let Ok(owner) = desk.owners().of(who) else {
             return;
         };
-        let mut shelves = self.shelves.lock().await;
-        shelves.uses += 1;
-        let uses = shelves.uses;
-        let shelf = shelves.of.entry(owner.clone()).or_default();
-        let is_first = shelf.used == 0;
-        shelf.used = uses;
+        let (shelf, put_away) = self.lock().shelf(&owner);
+        if let Some((owner, shelf)) = put_away {
+            self.clear(server, &owner, &*shelf.lock().await);
+        }
+        // One at a time for each owner, so that news come in the order in which they happen.
+        let mut shelf = shelf.lock().await;
         let seen = std::mem::take(&mut shelf.seen);
         let its_owner = owner.clone();
-        let looked = desk
-            .block(move |desk| look::look(desk, &its_owner, seen))
-            .await;
-        let seen = match looked {
+        let looked = desk.block(move |desk| look::look(desk, &its_owner, seen));
+        let seen = match looked.await {
             Ok(seen) => seen,
             Err(error) => {
                 tracing::warn!(%error, "what is published could not be looked at");
                 return;
             }
         };
-        if is_first && self.by_principal {
+        if self.by_principal && !shelf.is_known {
+            let its_owner = owner.clone();
             let template = resources::collection(desk, &owner);
-            server.add_template(self.only_for(&owner, template));
+            server.add_template(template.visible_to(move |who| is_owner(&its_owner, who)));
+            shelf.is_known = true;
         }
-        self.offer(desk, server, &owner, shelf, &seen);
+        self.offer(desk, server, &owner, &mut shelf, &seen);
         shelf.seen = seen;
-        if let Some((gone, shelf)) = shelves.make_room() {
-            server.change_resources(shelf.offered.keys(), []);
-            server.remove_template(&format!(
-                "collection://{gone}/project_{{project}}/{{branch}}"
-            ));
+    }
+
+    /// Offers nothing of an owner any longer. Templates of everyone still reach what is theirs.
+    fn clear(&self, server: &Server, owner: &Owner, shelf: &Shelf) {
+        server.change_resources(shelf.offered.keys(), []);
+        if self.by_principal {
+            server.remove_template(&resources::collection_template(owner));
         }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shelves> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn offer(
@@ -106,15 +112,15 @@ impl Published {
             .keys()
             .filter(|uri| !wanted.contains_key(*uri))
             .collect();
-        let new: Vec<_> = wanted
-            .values()
-            .filter(|entry| !shelf.offered.contains_key(&entry.uri))
-            .map(|entry| self.resource(desk, owner, entry))
-            .collect();
-        let changed = wanted.values().filter(|entry| {
-            let before = shelf.offered.get(&entry.uri);
-            before.is_some_and(|version| *version != entry.version)
+        let before = |entry: &Entry| shelf.offered.get(&entry.uri);
+        let new = wanted.values().filter(|entry| {
+            // What has got another title is listed anew.
+            before(entry).is_none_or(|(title, _)| *title != entry.title)
         });
+        let new: Vec<_> = new.map(|entry| self.resource(desk, owner, entry)).collect();
+        let changed = wanted
+            .values()
+            .filter(|entry| before(entry).is_some_and(|(_, version)| *version != entry.version));
         let changed: Vec<_> = changed.map(|entry| entry.uri.clone()).collect();
         if !gone.is_empty() || !new.is_empty() {
             server.change_resources(gone, new);
@@ -122,12 +128,13 @@ impl Published {
         for uri in changed {
             server.resource_updated(uri);
         }
-        if !self.by_principal {
+        // A server that this one is mounted in need not have any.
+        if !self.by_principal && server.has_skills() {
             shelf.skills.offer(server, seen);
         }
         shelf.offered = wanted
             .into_iter()
-            .map(|(uri, entry)| (uri, entry.version))
+            .map(|(uri, entry)| (uri, (entry.title.clone(), entry.version)))
             .collect();
     }
 
@@ -151,30 +158,32 @@ impl Published {
         let owner = owner.clone();
         resource.visible_to(move |who| is_owner(&owner, who))
     }
-
-    fn only_for(
-        &self,
-        owner: &Owner,
-        template: turnbuckle_server::ResourceTemplate,
-    ) -> turnbuckle_server::ResourceTemplate {
-        let owner = owner.clone();
-        template.visible_to(move |who| is_owner(&owner, who))
-    }
 }
 
 fn is_owner(owner: &Owner, who: Option<&Principal>) -> bool {
     who.is_some_and(|who| Owner::principal(who) == *owner)
 }
 
+type PutAway = (Owner, Arc<Mutex<Shelf>>);
+
 impl Shelves {
-    /// Puts away what is listed of the owner who was here longest ago, if there are too many.
-    fn make_room(&mut self) -> Option<(Owner, Shelf)> {
+    /// The shelf of an owner, and one to be put away because there are too many.
+    fn shelf(&mut self, owner: &Owner) -> (Arc<Mutex<Shelf>>, Option<PutAway>) {
+        self.uses += 1;
+        let (used, shelf) = self.of.entry(owner.clone()).or_default();
+        *used = self.uses;
+        let shelf = shelf.clone();
+        (shelf, self.make_room())
+    }
+
+    fn make_room(&mut self) -> Option<PutAway> {
         if self.of.len() <= MOST_OWNERS {
             return None;
         }
-        let oldest = self.of.iter().min_by_key(|(_, shelf)| shelf.used);
+        let oldest = self.of.iter().min_by_key(|(_, (used, _))| *used);
         let oldest = oldest.map(|(owner, _)| owner.clone())?;
-        self.of.remove_entry(&oldest)
+        let (owner, (_, shelf)) = self.of.remove_entry(&oldest)?;
+        Some((owner, shelf))
     }
 }
 

@@ -19,6 +19,8 @@ const MARKDOWN: &str = "text/markdown";
 const JSON: &str = "application/json";
 /// Values that a completion offers; clients are sent no more.
 const MOST_COMPLETIONS: usize = 100;
+/// Skills among which a completion looks.
+const MOST_SKILLS: usize = 1_000;
 
 /// The templates of a server whose owner is known, or of everyone.
 pub(crate) fn templates(desk: &Desk) -> Vec<ResourceTemplate> {
@@ -119,10 +121,14 @@ pub(crate) fn collection(desk: &Desk, owner: &Owner) -> ResourceTemplate {
             read_collection(&desk, name, &cx).await
         }
     };
-    let uri = format!("collection://{owner}/project_{{project}}/{{branch}}");
-    ResourceTemplate::new(uri, "collection", read)
+    ResourceTemplate::new(collection_template(owner), "collection", read)
         .description("How much is kept of a branch")
         .mime_type(JSON)
+}
+
+/// What describes the addresses of an owner's collections.
+pub(crate) fn collection_template(owner: &Owner) -> String {
+    format!("collection://{owner}/project_{{project}}/{{branch}}")
 }
 
 /// Reads an item that is of this kind and of the caller.
@@ -147,11 +153,9 @@ async fn read_skill(desk: &Desk, name: String, cx: &Context) -> Result<Contents,
     let owner = desk.owner(cx).map_err(for_reader)?;
     let item = desk
         .block(move |desk| {
-            let shared = desk.library().shared(&owner)?;
-            let found = match memory::find(&shared, &name)? {
-                Some(item) if item.kind == Kind::Skill => Some(item),
-                _ => memory::find_skill(&shared, &name)?,
-            };
+            let shared = desk.library().known_shared(&owner)?;
+            let found = shared.map(|shared| memory::find_skill(&shared, &name));
+            let found = found.transpose()?.flatten();
             found
                 .map(|item| desk.clean(item))
                 .ok_or_else(|| ContextError::missing("such skill"))
@@ -227,13 +231,13 @@ pub(crate) async fn complete_id(
     let owner = desk.owner(cx).map_err(for_reader)?;
     let ids = desk.block(move |desk| {
         let library = desk.library();
-        let databases = match typed.arguments.get("project_path") {
-            Some(path) => vec![desk.open(&owner, path)?.1],
+        let databases: Vec<_> = match typed.arguments.get("project_path") {
+            Some(path) => desk.look(&owner, path)?.1.into_iter().collect(),
             None => library
                 .projects(&owner)?
                 .iter()
                 .filter_map(|id| library.open_id(&owner, id).ok().flatten())
-                .chain(library.shared(&owner).ok())
+                .chain(library.known_shared(&owner)?)
                 .collect(),
         };
         let mut items = Vec::new();
@@ -256,8 +260,10 @@ pub(crate) async fn complete_skill(
 ) -> Result<Vec<String>, RequestError> {
     let owner = desk.owner(cx).map_err(for_reader)?;
     let names = desk.block(move |desk| {
-        let shared = desk.library().shared(&owner)?;
-        let skills = memory::list(&shared, Kind::Skill, 1_000, None)?.items;
+        let Some(shared) = desk.library().known_shared(&owner)? else {
+            return Ok(Vec::new());
+        };
+        let skills = memory::list(&shared, Kind::Skill, MOST_SKILLS, None)?.items;
         Ok(fitting(
             skills.into_iter().map(|item| item.title),
             &typed.value,

@@ -1,10 +1,11 @@
 //! The context server, put together.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use turnbuckle_server::{Server, Skills};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, Habits};
 use crate::embedding::Embedder;
 use crate::memory::HalfLife;
 use crate::{Library, Owners, Trace, debug_log_resources, prompts, published, resources, tools};
@@ -33,6 +34,7 @@ pub struct ContextServer {
     owners: Owners,
     embedder: Option<Arc<dyn Embedder>>,
     half_life: HalfLife,
+    first_index: Duration,
 }
 
 impl ContextServer {
@@ -43,6 +45,7 @@ impl ContextServer {
             owners,
             embedder: None,
             half_life: HalfLife::default(),
+            first_index: Duration::from_secs(5),
         }
     }
 
@@ -58,11 +61,27 @@ impl ContextServer {
         self
     }
 
+    /// Limits how long a search may take to index a project that nobody has indexed; by default five seconds.
+    ///
+    /// What takes longer is left to `index_repository`, which the answer asks for.
+    pub fn first_index(mut self, limit: Duration) -> Self {
+        self.first_index = limit;
+        self
+    }
+
     /// Puts the server together. Nothing is read or written before somebody asks.
     pub fn build(self) -> Server {
         let publishes_skills = matches!(self.owners, Owners::One(_));
         let trace = Trace::new(self.owners.clone());
-        let desk = Desk::new(self.library, self.owners, self.embedder, self.half_life);
+        let desk = Desk::new(
+            self.library,
+            self.owners,
+            Habits {
+                embedder: self.embedder,
+                half_life: self.half_life,
+                first_index: self.first_index,
+            },
+        );
         let mut server = Server::new("turnbuckle", env!("CARGO_PKG_VERSION"))
             .title("Turnbuckle context server")
             .description("Remembers work, fixes and skills, and finds its way in repositories.")

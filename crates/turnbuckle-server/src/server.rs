@@ -167,6 +167,16 @@ impl Server {
     }
 
     /// Offers some resources no longer and others from now on, as one change that clients are told of once.
+    ///
+    /// ```
+    /// use turnbuckle_server::{Resource, Server, testing::Changes};
+    ///
+    /// let server = Server::new("notes", "1.0.0").resource(Resource::text("notes://1", "1", "Buy milk."));
+    /// let mut changes = Changes::of(&server);
+    /// let new = ["2", "3"].map(|name| Resource::text(format!("notes://{name}"), name, "Buy tea."));
+    /// server.change_resources(["notes://1"], new);
+    /// assert_eq!(changes.take().len(), 1);
+    /// ```
     pub fn change_resources<U: AsRef<str>>(
         &self,
         gone: impl IntoIterator<Item = U>,

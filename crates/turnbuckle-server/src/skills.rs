@@ -134,6 +134,14 @@ impl Server {
         self.library().remove(uri, self)
     }
 
+    /// Says whether skills can be added: whether the server was built with [`skills`](Self::skills).
+    pub fn has_skills(&self) -> bool {
+        self.catalog()
+            .sources
+            .iter()
+            .any(|source| library_of(source).is_some())
+    }
+
     fn library(&self) -> Arc<Library> {
         let catalog = self.catalog();
         let library = catalog.sources.iter().find_map(library_of);

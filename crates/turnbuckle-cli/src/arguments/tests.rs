@@ -87,6 +87,8 @@ fn help_says_what_a_target_is() {
       listen       Show what changes, until Ctrl-C
       ping         See whether a server answers, and how fast
       servers      List the servers of the configurations on this machine
+      serve        Run the context server: memory for agents, and search in repositories
+      context      Take along, bring back, measure or forget what the context server remembers
       completions  Print the completions of a shell
       man          Print the manual page
       help         Print this message or the help of the given subcommand(s)
@@ -230,7 +232,7 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
 #[test]
 fn a_wrong_option_is_explained() {
     insta::assert_snapshot!(parse(&["ping", "a", "--timeout", "soon"]).unwrap_err(), @r"
-    error: invalid value 'soon' for '--timeout <DURATION>': write it as 500ms, 30s, 2m or 1h
+    error: invalid value 'soon' for '--timeout <DURATION>': write it as 500ms, 30s, 2m, 1h or 90d
 
     For more information, try '--help'.
     ");

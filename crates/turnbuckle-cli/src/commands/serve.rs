@@ -30,7 +30,8 @@ use signals::Signals;
 /// Run the context server: memory for agents, and search in repositories
 ///
 /// Listens on http://127.0.0.1:8321/mcp unless told otherwise, and says how agents are told of it. What is remembered
-/// stays on this machine, a file for each project. The address is printed to stdout, everything else to stderr.
+/// stays on this machine, a file for each project. The address is printed to stdout, everything else to stderr: warnings,
+/// and with --verbose every request.
 ///
 /// Settings may also stand in a file, turnbuckle/serve.toml in the folder for configurations or the one that --config
 /// names: listen, data, half-life, roots, and a table [embeddings] with url, model and api-key-env. What the command line

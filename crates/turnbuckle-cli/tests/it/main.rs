@@ -5,6 +5,7 @@
 mod calls;
 mod changing;
 mod configured;
+mod context;
 mod failures;
 mod faults;
 mod flow;

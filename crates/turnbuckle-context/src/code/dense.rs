@@ -48,7 +48,7 @@ fn nearest(
 }
 
 /// The product of two vectors of length 1. `None` for one of another size, and for what points away.
-fn cosine(vector: &[f32], data: &[u8]) -> Option<f64> {
+pub(crate) fn cosine(vector: &[f32], data: &[u8]) -> Option<f64> {
     let (numbers, rest) = data.as_chunks::<4>();
     if numbers.len() != vector.len() || !rest.is_empty() {
         return None;

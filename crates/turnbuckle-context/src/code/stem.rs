@@ -3,7 +3,7 @@
 /// Cuts the endings of English that code and questions differ in: `routes`, `routing` and `route` are `rout`.
 ///
 /// Simpler than what FTS5 does in the index, which cannot be asked for a stem.
-pub(super) fn stem(word: &str) -> &str {
+pub(crate) fn stem(word: &str) -> &str {
     if !word.is_ascii() || word.ends_with("ss") {
         return word;
     }

@@ -20,7 +20,7 @@ const DEAD_AFTER: i64 = 60_000;
 /// How long one transaction may take for cleaning.
 const CLEANING: Duration = Duration::from_millis(40);
 /// How long somebody who gave up waits for what is thrown away.
-const ABANDONING: Duration = Duration::from_secs(2);
+const ABANDONING: Duration = Duration::from_secs(1);
 /// Up to so many files are removed at once with what replaces them.
 const FEW: usize = 64;
 

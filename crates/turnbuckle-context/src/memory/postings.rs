@@ -11,12 +11,14 @@ use rusqlite::{Connection, params};
 use super::{Kind, stored};
 
 /// Rows that are listed for all terms together, and the least for one.
-const MOST_ROWS: usize = 16_000;
-const LEAST_ROWS: usize = 1_000;
+const MOST_ROWS: usize = 12_000;
+const LEAST_ROWS: usize = 500;
 /// Terms that a question can have; a row has a bit for each.
 pub(super) const MOST_TERMS: usize = 64;
 /// Rows that are listed for several common terms at once.
 const MOST_TOGETHER: usize = 500;
+/// Which of the common terms are looked for together, by how rare they are.
+const TOGETHER: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 1], &[0, 2], &[1, 2]];
 
 /// Where the terms occur in one database, in things of one kind.
 #[derive(Default)]
@@ -74,7 +76,7 @@ impl Postings {
         Ok(postings)
     }
 
-    /// Old rows that have all of the common terms, or the two rarest of them.
+    /// Rows that have several of the common terms, however old they are.
     fn gather_together(
         &mut self,
         db: &Connection,
@@ -85,16 +87,12 @@ impl Postings {
             .filter(|&term| self.lists[term].is_cut)
             .collect();
         cut.sort_by(|&one, &other| self.lists[one].count.total_cmp(&self.lists[other].count));
-        let sets = [&cut[..], &cut[..cut.len().min(2)]];
-        let asked = match cut.len() {
-            0 | 1 => 0,
-            2 => 1,
-            _ => 2,
-        };
-        for set in &sets[..asked] {
+        for places in TOGETHER {
+            let set: Option<Vec<usize>> = places.iter().map(|&at| cut.get(at).copied()).collect();
+            let Some(set) = set else { continue };
             let all: Vec<String> = set.iter().map(|&term| quoted(&terms[term])).collect();
             let rows = rows(db, kind, &all.join(" AND "), MOST_TOGETHER)?;
-            self.together.push((set.to_vec(), rows));
+            self.together.push((set, rows));
         }
         Ok(())
     }
@@ -121,11 +119,8 @@ impl Postings {
         let mut candidates: HashMap<i64, Candidate> = HashMap::new();
         let mut add = |term: usize, rows: &[i64]| {
             for &row in rows {
-                let candidate = candidates.entry(row).or_insert(Candidate {
-                    row,
-                    weight: 0.0,
-                    terms: 0,
-                });
+                let new = Candidate::without_terms(row);
+                let candidate = candidates.entry(row).or_insert(new);
                 candidate.add(term, weights[term]);
             }
         };
@@ -161,6 +156,15 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    /// A row that FTS5 found nothing in.
+    pub(super) fn without_terms(row: i64) -> Self {
+        Self {
+            row,
+            weight: 0.0,
+            terms: 0,
+        }
+    }
+
     /// Whether FTS5 found the term in it.
     pub(super) fn has(&self, term: usize) -> bool {
         self.terms & (1 << term) != 0

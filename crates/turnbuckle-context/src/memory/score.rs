@@ -10,6 +10,7 @@ use super::postings::Candidate;
 use super::search::HalfLife;
 use super::similar::Print;
 use super::{Item, Kind, beginning, patterns, postings};
+use crate::code::stem::stem;
 use crate::words;
 
 /// How much an occurrence counts where it stands.
@@ -102,7 +103,7 @@ impl Question {
         let (mut got, mut all) = (0.0, 0.0);
         for term in 0..self.words {
             let mut count = counts[term];
-            // FTS5 knows words in more forms than the stems here do.
+            // FTS5 knows more forms of a word.
             if count == 0.0 && candidate.has(term) {
                 count = IN_BODY;
             }
@@ -184,14 +185,4 @@ fn usual_length(kind: Kind) -> f64 {
         Kind::Remediation => 1_000.0,
         Kind::Skill => 4_000.0,
     }
-}
-
-/// A word without its usual endings. It is only counted by: what is found, FTS5 decides.
-fn stem(word: &str) -> &str {
-    const ENDINGS: [&str; 14] = [
-        "ations", "ation", "ings", "ing", "ions", "ion", "ies", "ers", "es", "ed", "er", "s", "e",
-        "y",
-    ];
-    let without = |ending: &&str| word.strip_suffix(*ending).filter(|stem| stem.len() >= 3);
-    ENDINGS.iter().find_map(without).unwrap_or(word)
 }

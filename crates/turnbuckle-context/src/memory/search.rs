@@ -1,11 +1,12 @@
 //! Finding what is remembered.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::postings::{Candidate, Postings};
 use super::score::Question;
-use super::{Item, Kind, stored};
+use super::{Item, Kind, dense, stored};
 use crate::code::Dense;
 use crate::{ContextError, Database};
 
@@ -98,42 +99,57 @@ pub fn search(databases: &[&Database], query: &MemoryQuery) -> Result<Vec<Hit>, 
         postings.push(database.read(|db| gather(db))?);
     }
     let weights = Postings::weights(&postings, &question.terms);
-    let mut hits = Vec::new();
+    let mut found = Vec::new();
     for (source, (database, postings)) in databases.iter().zip(&postings).enumerate() {
-        for (candidate, item) in candidates(database, query, postings, &weights)? {
-            let age = query.now.saturating_sub(item.updated);
-            let weight = query.half_life.weight(query.kind, age) * item.confidence;
-            let score = question.score(&weights, &candidate, &item) * weight;
-            hits.push(Hit {
-                item,
-                score,
-                source,
-            });
+        let candidates = candidates(database, query, postings.best(&weights, listed(query)))?;
+        for (candidate, item) in candidates {
+            let score = question.score(&weights, &candidate, &item);
+            found.push(Hit::new(item, score, source).weighted(query));
         }
     }
-    hits.retain(|hit| hit.score >= query.least_score);
-    hits.sort_by(best_first);
-    hits.truncate(limit(query));
-    Ok(hits)
+    found.sort_by(best_first);
+    if let Some(dense) = &query.dense {
+        let near = near(databases, query, dense)?;
+        found = dense::fused(found, near);
+    }
+    found.retain(|hit| hit.score >= query.least_score);
+    found.truncate(limit(query));
+    Ok(found)
 }
 
-/// The things that have most of the question.
+/// The things that are nearest by meaning, nearest first; their score is their nearness.
+fn near(
+    databases: &[&Database],
+    query: &MemoryQuery,
+    dense: &Dense,
+) -> Result<Vec<Hit>, ContextError> {
+    let mut near = Vec::new();
+    for (source, database) in databases.iter().enumerate() {
+        let nearest = |db: &_| Ok(dense::nearest(db, query.kind, dense, listed(query))?);
+        let rows = database.read(|db| nearest(db))?;
+        let nearness: HashMap<i64, f64> = rows.iter().copied().collect();
+        let rows = rows
+            .into_iter()
+            .map(|(row, _)| Candidate::without_terms(row));
+        for (candidate, item) in candidates(database, query, rows.collect())? {
+            let hit = Hit::new(item, nearness[&candidate.row], source);
+            near.push(hit.weighted(query));
+        }
+    }
+    near.sort_by(best_first);
+    Ok(near)
+}
+
+/// The first of these rows that are wanted.
 fn candidates(
     database: &Database,
     query: &MemoryQuery,
-    postings: &Postings,
-    weights: &[f64],
+    rows: Vec<Candidate>,
 ) -> Result<Vec<(Candidate, Item)>, ContextError> {
-    let wanted = LEAST_COMPARED.max(2 * limit(query));
-    let listed = match query.branch {
-        Some(_) => MOST_OF_ANY_BRANCH,
-        None => wanted,
-    };
-    let best = postings.best(weights, listed);
     database.read(|db| {
         let mut found = Vec::new();
-        for candidate in best {
-            if found.len() == wanted {
+        for candidate in rows {
+            if found.len() == wanted(query) {
                 break;
             }
             if let Some(branch) = &query.branch
@@ -150,6 +166,23 @@ fn candidates(
     })
 }
 
+impl Hit {
+    fn new(item: Item, score: f64, source: usize) -> Self {
+        Self {
+            item,
+            score,
+            source,
+        }
+    }
+
+    /// What is old counts less, and so does what one was not sure of.
+    fn weighted(mut self, query: &MemoryQuery) -> Self {
+        let age = query.now.saturating_sub(self.item.updated);
+        self.score *= query.half_life.weight(query.kind, age) * self.item.confidence;
+        self
+    }
+}
+
 fn best_first(one: &Hit, other: &Hit) -> Ordering {
     let by_score = other.score.total_cmp(&one.score);
     let by_age = other.item.updated.cmp(&one.item.updated);
@@ -158,4 +191,17 @@ fn best_first(one: &Hit, other: &Hit) -> Ordering {
 
 fn limit(query: &MemoryQuery) -> usize {
     query.limit.clamp(1, MOST_HITS)
+}
+
+/// How many things are compared with the question.
+fn wanted(query: &MemoryQuery) -> usize {
+    LEAST_COMPARED.max(2 * limit(query))
+}
+
+/// How many rows are listed, so that enough of them are wanted.
+fn listed(query: &MemoryQuery) -> usize {
+    match query.branch {
+        Some(_) => MOST_OF_ANY_BRANCH.max(wanted(query)),
+        None => wanted(query),
+    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::Transaction;
 
 use crate::answer::cut;
-use crate::{ContextError, Database, index};
+use crate::{ContextError, Database, Library, index};
 
 /// Languages and folders that are named.
 const MOST: usize = 12;
@@ -15,8 +15,13 @@ const MOST: usize = 12;
 const MOST_OF_README: usize = 3_000;
 
 /// Languages, folders and the beginning of the read-me, if the folder is indexed.
-pub(super) fn of(database: &Database, folder: &Path) -> Result<Option<String>, ContextError> {
-    let Some(tree) = index::tree_for(database, folder)? else {
+pub(super) fn of(
+    library: &Library,
+    database: &Database,
+    folder: &Path,
+) -> Result<Option<String>, ContextError> {
+    let tree = index::tree_for(database, folder)?;
+    let Some(tree) = tree.filter(|tree| library.allows(&tree.root)) else {
         return Ok(None);
     };
     let (languages, folders, readme) = database.read(|db| {

@@ -9,7 +9,7 @@ use crate::answer::one_line;
 use crate::collections::{self, Collection};
 use crate::desk::Desk;
 use crate::memory::{self, Item, Kind};
-use crate::{ContextError, Database, Owner, resources};
+use crate::{ContextError, Database, Owner, known, resources};
 
 /// Checkpoints and remediations of one project that are listed.
 const MOST_OF_A_KIND: usize = 20;
@@ -124,9 +124,10 @@ fn collections_of(
     project: &str,
 ) -> Result<Vec<Entry>, ContextError> {
     let all = collections::of_project(database, owner, project)?;
+    let root = known::root(database)?.unwrap_or_default();
     let entry = |one: Collection| Entry {
         uri: resources::collection_address(&one.name),
-        title: format!("{} points", one.point_count),
+        title: root.clone(),
         mime_type: "application/json",
         // Listed before what is in them.
         version: u64::MAX - one.point_count,

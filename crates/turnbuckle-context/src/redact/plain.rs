@@ -72,11 +72,10 @@ pub(super) fn is_placeholder(value: &str) -> bool {
 fn is_reference(value: &str) -> bool {
     let within = |open: &str, close: &str| value.starts_with(open) && value.ends_with(close);
     let holds = ["${", "$(", "{{", "#{", "%{", "<%", "$[", "@{", "secrets."];
+    // One with a digit may be a password that begins with a sign.
     let is_variable = |name: &str| {
-        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        let is_of_one = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+        !name.is_empty() && name.bytes().all(is_of_one)
     };
     let begins = ["arn:", "urn:", "http://", "https://", "file://"];
     holds.iter().any(|open| value.contains(open))
@@ -101,13 +100,20 @@ pub(super) fn is_name(value: &str) -> bool {
         let digits = part.trim_start_matches(|char: char| char.is_ascii_alphabetic());
         digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
-    value
-        .split(|char: char| char.is_ascii_punctuation())
-        .all(is_part)
-        && can_be_spoken(value)
+    let mut parts = value.split(|char: char| char.is_ascii_punctuation());
+    is_constant(value) || (parts.all(is_part) && can_be_spoken(value))
 }
 
-/// Says whether half of the words of a name have vowels: letters drawn by chance are rarely so kind.
+/// Says whether a value is written as constants are: `D3D_TOKEN_V2`.
+fn is_constant(value: &str) -> bool {
+    let is_of_one = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let words = value
+        .split('_')
+        .filter(|part| part.len() > 2 && is_word(part));
+    words.count() > 0 && value.contains('_') && value.bytes().all(is_of_one)
+}
+
+/// Says whether the words of a name are not too short, and half of them have vowels: chance is rarely so kind.
 fn can_be_spoken(value: &str) -> bool {
     let is_vowel = |char: char| "aeiouyAEIOUY".contains(char) || !char.is_ascii();
     let (mut words, mut mute, mut vowels, mut before) = (0, 0, 1, ' ');
@@ -121,7 +127,8 @@ fn can_be_spoken(value: &str) -> bool {
         vowels += usize::from(is_vowel(char));
         before = char;
     }
-    mute < 2 || mute * 2 <= words
+    let letters = value.chars().filter(|char| char.is_alphabetic()).count();
+    (mute < 2 || mute * 2 <= words) && (words < 3 || letters * 2 >= words * 7)
 }
 
 #[cfg(test)]
@@ -143,7 +150,7 @@ mod tests {
         ] {
             assert!(is_placeholder(value), "{value}");
         }
-        for value in ["hunter2", "$ecr3t!", "a8f3k2l9"] {
+        for value in ["hunter2", "$ecr3t!", "$ecret2", "@hunter2", "a8f3k2l9"] {
             assert!(!is_placeholder(value), "{value}");
         }
     }
@@ -156,10 +163,16 @@ mod tests {
             "sha256",
             "os.environ",
             "/etc/secret/key1",
+            "D3D_TOKEN_V2",
         ] {
             assert!(is_name(value), "{value}");
         }
-        for value in ["a8f3k2l9x0q7", "9f86d081884c7d65", "NlnOxeHzFRHr"] {
+        for value in [
+            "a8f3k2l9x0q7",
+            "9f86d081884c7d65",
+            "NlnOxeHzFRHr",
+            "xeHzFRHrUbBS",
+        ] {
             assert!(!is_name(value), "{value}");
         }
     }

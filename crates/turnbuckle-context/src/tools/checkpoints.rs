@@ -147,7 +147,7 @@ fn twenty() -> usize {
     20
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 struct Listed {
     checkpoints: Vec<Checkpoint>,
     #[serde(flatten)]
@@ -157,7 +157,10 @@ struct Listed {
 async fn list(desk: Desk, args: ListArgs, cx: Context) -> Result<Listed, ContextError> {
     let owner = desk.owner(&cx)?;
     desk.block(move |desk| {
-        let (project, database) = desk.open(&owner, &args.project_path)?;
+        let (project, database) = desk.look(&owner, &args.project_path)?;
+        let Some(database) = database else {
+            return Ok(Listed::default());
+        };
         let root = project.root().to_string_lossy();
         let after = args
             .wanted

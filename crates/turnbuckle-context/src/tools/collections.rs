@@ -130,7 +130,7 @@ struct Collection {
 }
 
 /// Collections that are listed.
-const MOST: usize = 200;
+const MOST: usize = 100;
 
 async fn list(desk: Desk, _: ListArgs, cx: Context) -> Result<Listed, ContextError> {
     let owner = desk.owner(&cx)?;

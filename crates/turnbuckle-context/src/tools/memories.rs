@@ -207,9 +207,9 @@ fn searched(
     let mut databases = Vec::new();
     let mut project = None;
     if let Some(path) = path {
-        let (opened, database) = desk.open(owner, path)?;
-        project = Some(opened);
-        databases.push(database);
+        let (found, database) = desk.look(owner, path)?;
+        project = Some(found);
+        databases.extend(database);
     }
     if kind != Kind::Checkpoint {
         databases.extend(desk.library().known_shared(owner)?);
@@ -228,7 +228,7 @@ impl Found {
 }
 
 // What is told of everything that comes in pages.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Page {
     /// More than max_tokens has room for.
     #[serde(skip_serializing_if = "is_zero")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,13 @@ use turnbuckle_server::{Context, Tool};
 
 use super::repository::IndexDetails;
 use super::tool;
-use crate::answer::{Readable, time};
+use crate::answer::{Readable, plural, time};
 use crate::desk::Desk;
+use crate::index::Freshness;
 use crate::operations::{self, Operation};
 use crate::{ContextError, Owner, index};
 
-/// How long it may take to look whether an index is fresh.
+/// How long it may take to look whether the indexes of a project are fresh.
 const LOOK: Duration = Duration::from_millis(500);
 
 pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
@@ -71,7 +72,7 @@ struct Status {
     updated_at: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 #[schemars(inline)]
 struct ProjectStatus {
     root: String,
@@ -107,13 +108,30 @@ async fn status(desk: Desk, args: StatusArgs, cx: Context) -> Result<Status, Con
 }
 
 fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, ContextError> {
-    let (project, database) = desk.open(owner, path)?;
-    let mut indexes = Vec::new();
-    for tree in index::trees(&database)? {
-        let refreshed = index::refresh(&database, &tree, desk.redactor(), LOOK)?;
-        indexes.push(IndexDetails::of(&refreshed.tree, refreshed.freshness));
+    let (project, database) = desk.look(owner, path)?;
+    let mut status = ProjectStatus {
+        root: project.root().to_string_lossy().into_owned(),
+        branch: project.branch().to_owned(),
+        ..ProjectStatus::default()
+    };
+    let Some(database) = database else {
+        return Ok(status);
+    };
+    let begun = Instant::now();
+    let library = desk.library();
+    let trees = index::trees(&database)?.into_iter();
+    for tree in trees.filter(|tree| library.allows(&tree.root)) {
+        let left = LOOK.saturating_sub(begun.elapsed());
+        let index = match left.is_zero() {
+            true => IndexDetails::of(&tree, Freshness::Unknown),
+            false => {
+                let refreshed = index::refresh(&database, &tree, desk.redactor(), left)?;
+                IndexDetails::of(&refreshed.tree, refreshed.freshness)
+            }
+        };
+        status.indexes.push(index);
     }
-    let (items, running) = database.read(|db| {
+    (status.items, status.running) = database.read(|db| {
         let mut kinds = db.prepare_cached("SELECT kind, count(*) FROM item GROUP BY kind")?;
         let items = kinds.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let items: rusqlite::Result<BTreeMap<String, i64>> = items.collect();
@@ -124,13 +142,7 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
         let running: rusqlite::Result<Vec<String>> = running.collect();
         Ok((items?, running?))
     })?;
-    Ok(ProjectStatus {
-        root: project.root().to_string_lossy().into_owned(),
-        branch: project.branch().to_owned(),
-        items,
-        indexes,
-        running,
-    })
+    Ok(status)
 }
 
 impl Status {
@@ -179,7 +191,8 @@ impl ProjectStatus {
     fn write(&self, text: &mut String) {
         let _ = write!(text, "\n{} [{}]:", self.root, self.branch);
         for (kind, count) in &self.items {
-            let _ = write!(text, " {count} {kind}s,");
+            let count = plural(usize::try_from(*count).unwrap_or_default(), kind);
+            let _ = write!(text, " {count},");
         }
         match self.indexes.len() {
             0 => text.push_str(" no index"),

@@ -1,11 +1,10 @@
-//! How the parts of the context server work together.
+//! What the parts of the context server do together.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod index;
 mod index_killed;
 mod memory;
-mod scale;
 mod secrets;
 mod surface;
 mod transfer;

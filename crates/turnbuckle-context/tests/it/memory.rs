@@ -644,3 +644,73 @@ fn any_text_can_be_saved_and_asked_for() {
     assert!(ask(&database, Kind::Checkpoint, "").is_empty());
     assert!(ask(&database, Kind::Checkpoint, "?!").is_empty());
 }
+
+#[test]
+fn secrets_are_in_nothing_that_is_saved() {
+    let (folder, database) = database();
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let draft = Draft::remediation(
+        format!("push with {token} failed"),
+        format!("renew {token}"),
+    )
+    .detail(&*token)
+    .tags([&*token])
+    .meta(Map::from_iter([(
+        token.clone(),
+        json!({ "deep": [token] }),
+    )]));
+    let saved = keep(&database, draft);
+    assert_eq!(saved.redacted.values().sum::<u32>(), saved.item.redacted);
+    assert!(saved.item.redacted >= 6);
+    assert!(!format!("{saved:?}").contains(&token));
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path())
+            .unwrap()
+            .to_ascii_lowercase();
+        let needle = token.to_ascii_lowercase();
+        assert!(
+            !bytes
+                .windows(needle.len())
+                .any(|window| window == needle.as_bytes())
+        );
+    }
+}
+
+#[test]
+fn what_is_old_and_has_many_common_words_is_found_among_thousands() {
+    let (_folder, database) = database();
+    let old = keep(&database, Draft::checkpoint("lantern bridge copper meadow"));
+    let words = ["lantern", "bridge", "copper", "meadow"];
+    let mut lines = vec![
+        json!({ "format": "turnbuckle-memory", "version": 1 }).to_string(),
+        json!({ "type": "project", "root": "/x" }).to_string(),
+    ];
+    for number in 0..14_000 {
+        let body = format!("{} note {number}", words[number % 4]);
+        let item = json!({ "type": "item", "kind": "checkpoint", "title": "t", "body": body });
+        lines.push(item.to_string());
+    }
+    let data = tempfile::tempdir().unwrap();
+    let library = Library::new(data.path());
+    let ada = Owner::user("ada");
+    let first =
+        json!({ "type": "item", "kind": "checkpoint", "title": "t", "body": old.item.body });
+    lines.insert(2, first.to_string());
+    let text = lines.join("\n");
+    let options = turnbuckle_context::transfer::ImportOptions::default();
+    turnbuckle_context::transfer::import(
+        &library,
+        &ada,
+        Redactor::standard(),
+        &options,
+        &mut text.as_bytes(),
+    )
+    .unwrap();
+    let id = library.projects(&ada).unwrap().pop().unwrap();
+    let many = library.open_id(&ada, &id).unwrap().unwrap();
+
+    let hits = ask(&many, Kind::Checkpoint, "meadow copper bridge lantern");
+
+    assert_eq!(hits[0].item.body, old.item.body);
+    assert!(hits[1].score < hits[0].score / 2.0);
+}

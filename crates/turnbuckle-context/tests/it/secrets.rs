@@ -2,10 +2,11 @@
 
 mod harmless;
 mod planted;
+mod stored;
 
 use turnbuckle_context::Redactor;
 
-use self::planted::Planted;
+use self::planted::{Dice, Planted};
 
 #[test]
 fn secrets_of_every_kind_are_found_wherever_they_stand() {
@@ -63,15 +64,58 @@ fn what_is_no_secret_is_let_be() {
     assert_eq!(Redactor::standard().redact(&text).findings, []);
 }
 
+/// Pieces of secrets, markers and signs in any order: what is taken out stays out, and lines stay where they are.
+#[test]
+fn whatever_is_mixed_once_is_enough() {
+    let all = planted::all();
+    let signs = [
+        "\n",
+        "\r\n",
+        " ",
+        "\"",
+        "'",
+        ": ",
+        "=",
+        ", ",
+        "é",
+        "\u{2028}",
+        "[REDACTED:jwt]",
+        "[REDACTED:",
+        "]",
+        "password",
+        "token: ",
+        "-----BEGIN PRIVATE KEY-----",
+        "\\n",
+        "https://a:",
+        "@host",
+        "\0",
+    ];
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let mut text = String::new();
+        for _ in 0..dice.below(12) {
+            let secret = &all[dice.below(all.len())].text;
+            // ASCII, so any place is one between letters.
+            let (from, to) = (dice.below(8), secret.len() - dice.below(8));
+            text.push_str(&secret[from.min(to)..to]);
+            for _ in 0..dice.below(4) {
+                text.push_str(signs[dice.below(signs.len())]);
+            }
+        }
+        let once = Redactor::standard().redact(&text);
+        let twice = Redactor::standard().redact(&once.text);
+        assert_eq!(once.text, twice.text, "{text:?}");
+        let lines = |text: &str| text.matches('\n').count();
+        assert_eq!(lines(&once.text), lines(&text), "{text:?}");
+    }
+}
+
 /// The same secret in a sentence, in JSON, in an environment and in code.
 fn places(planted: &Planted) -> [(&'static str, String); 4] {
     let text = &planted.text;
     let json = serde_json::json!({ "note": text, "more": 1 }).to_string();
     [
-        (
-            "prose",
-            format!("Für jetzt ist es {text} und später anders."),
-        ),
+        ("prose", in_sentence(text)),
         ("JSON", json),
         ("an environment", format!("A=1\n{text}\nB=2\n")),
         (
@@ -79,4 +123,8 @@ fn places(planted: &Planted) -> [(&'static str, String); 4] {
             format!("fn main() {{\n    let value = r#\"{text}\"#;\n    run(value);\n}}\n"),
         ),
     ]
+}
+
+fn in_sentence(text: &str) -> String {
+    format!("Für jetzt ist es {text} und später anders.")
 }

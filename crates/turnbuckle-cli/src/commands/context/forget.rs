@@ -46,10 +46,11 @@ impl Forget {
         if context.options.json {
             return context.json(&forgotten);
         }
-        let mut text = format!("{} forgotten", count(forgotten.items, "thing"));
-        if forgotten.files > 0 {
-            text += &format!(", {} removed", count(forgotten.files, "file"));
-        }
+        let items = count(forgotten.items, "thing");
+        let mut text = match forgotten.files {
+            0 => format!("{items} forgotten"),
+            files => format!("{} removed, with everything in it", count(files, "file")),
+        };
         if !forgotten.traceless {
             text += "; a server that runs keeps traces in the files until it next cleans up";
         }

@@ -1,7 +1,6 @@
 //! What is said when the server listens: where, and how agents are told of it.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -48,7 +47,7 @@ impl Welcome {
 
     /// On a Unix socket.
     #[cfg(unix)]
-    pub(super) fn socket(path: &Path, settings: &Settings) -> Self {
+    pub(super) fn socket(path: &std::path::Path, settings: &Settings) -> Self {
         let address = format!("unix:{}", path.display());
         let data = &settings.data;
         Self {

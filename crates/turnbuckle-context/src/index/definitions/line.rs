@@ -40,7 +40,6 @@ const CONTROL: &[&str] = &[
     "with",
     "yield",
     "defined",
-    "constructor_",
 ];
 /// Longer names are data.
 const LONGEST_NAME: usize = 120;
@@ -70,8 +69,7 @@ fn words<'t>(family: &Family, line: &'t str) -> Found<'t> {
         let (next, _) = leading_word(skip_brackets(after).trim_start());
         let more_follows = kind_of(family, next).is_some() || family.modifiers.contains(&next);
         match kind {
-            // `const fn`, `enum class`: the last one tells. `static type = 1` in Java is none.
-            // A function may have any name.
+            // `const fn`, `enum class`: the last one tells. A function may have any name.
             Some(kind) if more_follows && kind != "function" => rest = after.trim_start(),
             Some("constant") if !is_outermost => return None,
             Some(kind) => return named(kind, word, after),

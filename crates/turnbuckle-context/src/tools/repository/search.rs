@@ -12,7 +12,7 @@ use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::Context;
 
 use super::state::{IndexState, State, catch_up};
-use crate::answer::{ContentMode, Place, Readable, Wanted, one_line, plural};
+use crate::answer::{ContentMode, Place, Readable, Wanted, cut, one_line, plural};
 use crate::code::{self, ChunkHit, CodeQuery, FileHit};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
@@ -22,8 +22,6 @@ use crate::{ContextError, Database, Project};
 
 /// How long a search may look for changed files first.
 const REFRESH: Duration = Duration::from_millis(150);
-/// How long a search may index a project that nobody has indexed.
-const FIRST_INDEX: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SearchArgs {
@@ -141,16 +139,23 @@ fn current(
     project: &Project,
     database: &Arc<Database>,
 ) -> Result<(Tree, Freshness), ContextError> {
-    if let Some(tree) = index::tree_for(database, project.folder())? {
+    let library = desk.library();
+    let known = index::tree_for(database, project.folder())?;
+    if let Some(tree) = known.filter(|tree| library.allows(&tree.root)) {
         let refreshed = index::refresh(database, &tree, desk.redactor(), REFRESH)?;
         return Ok((refreshed.tree, refreshed.freshness));
     }
     let begun = Instant::now();
-    let mut watch = |_| match begun.elapsed() < FIRST_INDEX {
+    let mut watch = |_| match begun.elapsed() < desk.first_index() {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };
-    let (root, branch) = (project.checkout(), project.branch());
+    // The repository may begin above the folders that may be used.
+    let root = match library.allows(project.checkout()) {
+        true => project.checkout(),
+        false => project.folder(),
+    };
+    let branch = project.branch();
     let options = IndexOptions::default();
     let indexed = index::index(
         database,
@@ -198,16 +203,14 @@ impl File {
 
 /// Lines of a place that a preview shows.
 const PREVIEW_LINES: usize = 12;
+/// Lines of them before the best one.
+const LINES_BEFORE: usize = 3;
 
 impl Match {
     fn of(chunk: &ChunkHit, mode: ContentMode, words: &[String]) -> Self {
         let (line, text) = match mode {
             ContentMode::Minimal => best_line(chunk, words),
-            ContentMode::Preview => {
-                let lines = chunk.body.lines().take(PREVIEW_LINES);
-                let lines: Vec<_> = lines.map(|line| crate::answer::cut(line, 200)).collect();
-                (chunk.first_line, lines.join("\n"))
-            }
+            ContentMode::Preview => preview(chunk, words),
             ContentMode::Full => (chunk.first_line, chunk.body.clone()),
         };
         Self {
@@ -218,6 +221,20 @@ impl Match {
             text,
         }
     }
+}
+
+/// The beginning of a place, or what is around its best line if that comes later.
+fn preview(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
+    let (best, _) = best_line(chunk, words);
+    let before = usize::try_from(best - chunk.first_line).unwrap_or_default();
+    let skipped = match before < PREVIEW_LINES {
+        true => 0,
+        false => before - LINES_BEFORE,
+    };
+    let lines = chunk.body.lines().skip(skipped).take(PREVIEW_LINES);
+    let lines: Vec<_> = lines.map(|line| cut(line, 200)).collect();
+    let first = chunk.first_line + u32::try_from(skipped).unwrap_or_default();
+    (first, lines.join("\n"))
 }
 
 /// The line that has most of the words, and its number; of several the first.

@@ -20,7 +20,7 @@ const URL64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 /// One of every kind.
 pub(crate) fn all() -> Vec<Planted> {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Dice::new(1);
     let mut all = tokens(&mut dice);
     all.extend(in_context(&mut dice));
     all.extend(blocks(&mut dice));
@@ -167,10 +167,10 @@ fn in_context(dice: &mut Dice) -> Vec<Planted> {
     );
     around(
         "heroku-api-key",
-        "heroku_api_key: ",
+        "heroku_api_key: 3fa85f64-7c1e-4b9a-8d25-",
         HEX,
-        8,
-        "-7c1e-4b9a-8d25-9f06b3e7a1c4",
+        12,
+        "",
     );
     around(
         "database-url-password",
@@ -255,17 +255,24 @@ fn blocks(dice: &mut Dice) -> Vec<Planted> {
 }
 
 /// The same numbers in every run.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below another.
+    pub(crate) fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 33) as usize % most
+    }
+
     fn text(&mut self, alphabet: &str, length: usize) -> String {
         let alphabet = alphabet.as_bytes();
-        let mut pick = || {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            char::from(alphabet[(self.0 >> 33) as usize % alphabet.len()])
-        };
+        let mut pick = || char::from(alphabet[self.below(alphabet.len())]);
         // Ends that are no letter would be cut off as punctuation by those who read it.
         let mut text: String = (0..length.saturating_sub(2)).map(|_| pick()).collect();
         let mut alnum = || loop {

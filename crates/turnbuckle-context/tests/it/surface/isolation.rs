@@ -27,7 +27,7 @@ async fn names(peer: &mut Peer, method: &str, list: &str, key: &str) -> Vec<Stri
 #[tokio::test]
 async fn nobody_sees_what_belongs_to_another() {
     let place = Place::new();
-    let server = place.builder(Owners::ByPrincipal).build();
+    let server = place.shared_server();
     let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
     let args = json!({ "content": "Ada's secret plan", "project_path": place.path() });
     let saved = call(&mut ada, "checkpoint_save", args).await;
@@ -93,7 +93,7 @@ async fn nobody_sees_what_belongs_to_another() {
 #[tokio::test]
 async fn completion_and_prompts_keep_to_the_caller() {
     let place = Place::new();
-    let server = place.builder(Owners::ByPrincipal).build();
+    let server = place.shared_server();
     let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
     let args = json!({ "content": "Ada's secret plan", "project_path": place.path() });
     call(&mut ada, "checkpoint_save", args).await;
@@ -116,7 +116,7 @@ async fn completion_and_prompts_keep_to_the_caller() {
 #[tokio::test]
 async fn news_of_another_are_not_heard() {
     let place = Place::new();
-    let server = place.builder(Owners::ByPrincipal).build();
+    let server = place.shared_server();
     let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
     let args = json!({ "content": "one", "project_path": place.path() });
     call(&mut ada, "checkpoint_save", args).await;
@@ -139,7 +139,7 @@ async fn news_of_another_are_not_heard() {
 #[tokio::test]
 async fn who_has_no_name_is_told_to_sign_in() {
     let place = Place::new();
-    let mut peer = Peer::connect(place.builder(Owners::ByPrincipal).build()).await;
+    let mut peer = Peer::connect(place.shared_server()).await;
     for (tool, args) in [
         ("checkpoint_list", json!({ "project_path": place.path() })),
         ("status", json!({ "operation_id": "op_0000000000000000" })),
@@ -159,4 +159,26 @@ async fn who_has_no_name_is_told_to_sign_in() {
         extensions.get("io.modelcontextprotocol/skills").is_none(),
         "{extensions}"
     );
+}
+
+#[tokio::test]
+async fn without_folders_that_callers_may_use_no_file_is_read() {
+    let place = Place::new();
+    place.write("src/lib.rs", "pub fn here() {}\n");
+    let server = place.builder(Owners::ByPrincipal).build();
+    let mut ada = peer(&server, "ada").await;
+    for (tool, args) in [
+        ("index_repository", json!({ "path": place.path() })),
+        (
+            "repository_search",
+            json!({ "query": "here", "project_path": place.path() }),
+        ),
+        (
+            "checkpoint_save",
+            json!({ "content": "x", "project_path": "/root" }),
+        ),
+    ] {
+        let failure = ada.call_tool(tool, args).await.expect_failure();
+        assert!(failure.contains("without folders"), "{tool}: {failure}");
+    }
 }

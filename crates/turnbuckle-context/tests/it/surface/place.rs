@@ -38,6 +38,12 @@ impl Place {
         self.builder(Owners::One(Owner::user("ada"))).build()
     }
 
+    /// A server for several people, who may all use the repository.
+    pub(crate) fn shared_server(&self) -> Server {
+        let library = Library::new(self.data.path()).within([self.repository.path().to_owned()]);
+        ContextServer::new(library, Owners::ByPrincipal).build()
+    }
+
     pub(crate) fn builder(&self, owners: Owners) -> ContextServer {
         ContextServer::new(Library::new(self.data.path()), owners)
     }

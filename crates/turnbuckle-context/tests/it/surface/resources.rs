@@ -200,3 +200,18 @@ async fn ids_are_completed() {
         json!([id])
     );
 }
+
+#[tokio::test]
+async fn mounted_in_a_server_without_skills_it_still_works() {
+    let place = Place::new();
+    let desk = turnbuckle_server::Server::new("desk", "1.0.0").mount("context", place.server());
+    let mut peer = Peer::connect(desk).await;
+    let args = json!({ "name": "Tea", "description": "When thirsty.", "content": "Boil water." });
+    call(&mut peer, "context_skill_save", args).await;
+    let args = json!({ "content": "here", "project_path": place.path() });
+    let saved = call(&mut peer, "context_checkpoint_save", args).await;
+    let uri = format!("checkpoint://{}", saved["checkpoint_id"].as_str().unwrap());
+    peer.request("resources/read", json!({ "uri": uri }))
+        .await
+        .expect_result();
+}

@@ -1,0 +1,66 @@
+//! What is near a question by its meaning, beside what has its words.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+
+use super::{Hit, Kind, stored};
+use crate::code::Dense;
+use crate::code::dense::cosine;
+use crate::fuse::Fusion;
+
+/// How much the order by meaning counts against the order by words.
+const WEIGHT_OF_MEANING: f64 = 0.3;
+
+/// The rows of a kind that are nearest, nearest first, each with its cosine.
+pub(super) fn nearest(
+    db: &Connection,
+    kind: Kind,
+    dense: &Dense,
+    most: usize,
+) -> rusqlite::Result<Vec<(i64, f64)>> {
+    let range = stored::rows(kind);
+    let select = "SELECT row, data FROM vector \
+                  WHERE of = 'item' AND row BETWEEN ?1 AND ?2 AND model = ?3";
+    let mut select = db.prepare_cached(select)?;
+    let mut rows = select.query(params![range.start(), range.end(), dense.model])?;
+    let mut near = Vec::new();
+    while let Some(row) = rows.next()? {
+        if let Some(cosine) = cosine(&dense.vector, row.get_ref(1)?.as_blob()?) {
+            near.push((row.get(0)?, cosine));
+        }
+    }
+    near.sort_by(|one: &(i64, f64), other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+    near.truncate(most);
+    Ok(near)
+}
+
+/// Makes one order of two, best first.
+///
+/// The scores of words and of meaning cannot be compared, so the ranks decide. The score that is told is that of the
+/// words, raised by the nearness; it never rises along the list.
+pub(super) fn fused(words: Vec<Hit>, near: Vec<Hit>) -> Vec<Hit> {
+    let key = |hit: &Hit| (hit.source, hit.item.row);
+    let order = Fusion::new()
+        .list(1.0, words.iter().map(key))
+        .list(WEIGHT_OF_MEANING, near.iter().map(key))
+        .ranked();
+    let mut hits: HashMap<_, Hit> = HashMap::new();
+    for hit in words {
+        hits.insert(key(&hit), hit);
+    }
+    for hit in near {
+        let nearness = WEIGHT_OF_MEANING * hit.score.clamp(0.0, 1.0);
+        let known = hits.entry(key(&hit)).or_insert(Hit { score: 0.0, ..hit });
+        known.score = 1.0 - (1.0 - known.score) * (1.0 - nearness);
+    }
+    let mut last = 1.0_f64;
+    let ranked = order.into_iter().filter_map(|(key, _)| hits.remove(&key));
+    ranked
+        .map(|mut hit| {
+            last = last.min(hit.score);
+            hit.score = last;
+            hit
+        })
+        .collect()
+}

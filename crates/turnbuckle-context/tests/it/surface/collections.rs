@@ -1,0 +1,73 @@
+//! Collections, from end to end.
+
+use serde_json::json;
+use turnbuckle_server::testing::{Peer, edges};
+
+use super::place::{Place, call};
+
+#[tokio::test]
+async fn a_collection_is_listed_and_deleted_in_every_way_to_talk() {
+    for edge in edges() {
+        let place = Place::new();
+        let mut peer = edge.connect(place.server()).await;
+        let text = peer.call_tool("collection_list", json!({})).await.text();
+        assert_eq!(text, "Nothing is kept yet.", "{edge}");
+        let args = json!({ "content": "x", "project_path": place.path() });
+        peer.call_tool("checkpoint_save", args).await;
+        let text = peer.call_tool("collection_list", json!({})).await.text();
+        assert!(
+            text.contains(&place.path()) && text.contains(": 1 point"),
+            "{edge}: {text}"
+        );
+        let name = text
+            .split_whitespace()
+            .find(|word| word.starts_with("owner_"))
+            .unwrap();
+        let args = json!({ "collection_name": name });
+        let text = peer
+            .call_tool("collection_delete", args.clone())
+            .await
+            .text();
+        assert!(text.contains("1 remembered"), "{edge}: {text}");
+        let failure = peer
+            .call_tool("collection_delete", args)
+            .await
+            .expect_failure();
+        assert!(
+            failure.starts_with("there is no collection"),
+            "{edge}: {failure}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_collection_is_made_by_name_and_only_for_its_owner() {
+    let place = Place::new();
+    let mut peer = Peer::connect(place.server()).await;
+    let args = json!({ "content": "x", "project_path": place.path() });
+    call(&mut peer, "checkpoint_save", args).await;
+    let listed = call(&mut peer, "collection_list", json!({})).await;
+    let name = listed["collections"][0]["name"].as_str().unwrap();
+    let other = name.replace("/main", "/feature_x");
+    let args = json!({ "collection_name": other, "vector_size": 384 });
+    let made = call(&mut peer, "collection_create", args).await;
+    assert_eq!(made["collection_name"], other);
+    assert_eq!(made["vector_size"], 384);
+    let args = json!({ "operation_id": made["operation_id"] });
+    assert_eq!(call(&mut peer, "status", args).await["status"], "completed");
+
+    let foreign = "owner_0000000000000000/project_0000000000000000/main";
+    for (tool, args) in [
+        (
+            "collection_create",
+            json!({ "collection_name": foreign, "vector_size": 384 }),
+        ),
+        ("collection_delete", json!({ "collection_name": foreign })),
+        (
+            "collection_create",
+            json!({ "collection_name": other, "vector_size": 0 }),
+        ),
+    ] {
+        peer.call_tool(tool, args).await.expect_failure();
+    }
+}

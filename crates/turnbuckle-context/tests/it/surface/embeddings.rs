@@ -1,0 +1,92 @@
+//! Embeddings take part where there are any, and their absence is told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use turnbuckle_context::embedding::{Embedder, Embedding};
+use turnbuckle_context::{ContextError, Owner, Owners};
+use turnbuckle_server::testing::Peer;
+
+use super::place::{Place, call};
+
+/// Knows two meanings: what is about drinks, and the rest.
+#[derive(Default)]
+struct Drinks {
+    is_broken: AtomicBool,
+    texts: AtomicUsize,
+}
+
+impl Embedder for Drinks {
+    fn model(&self) -> &str {
+        "drinks"
+    }
+
+    fn embed(&self, texts: Vec<String>) -> Embedding<'_> {
+        self.texts.fetch_add(texts.len(), Ordering::Relaxed);
+        let about_drinks = |text: &String| {
+            ["tea", "beverage", "coffee"]
+                .iter()
+                .any(|word| text.contains(word))
+        };
+        let vector = |text: &String| match about_drinks(text) {
+            true => vec![1.0, 0.0],
+            false => vec![0.0, 1.0],
+        };
+        let vectors = texts.iter().map(vector).collect();
+        let answer = match self.is_broken.load(Ordering::Relaxed) {
+            true => Err(ContextError::Embedding("no tea today".into())),
+            false => Ok(vectors),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+#[tokio::test]
+async fn what_means_the_same_is_found_without_a_common_word() {
+    let (place, drinks) = (Place::new(), Arc::new(Drinks::default()));
+    let owners = Owners::One(Owner::user("ada"));
+    let server = place.builder(owners).embeddings(drinks.clone()).build();
+    let mut peer = Peer::connect(server).await;
+    for content in ["How the tea was brewed", "Why the bridge fell down"] {
+        let args = json!({ "content": content, "project_path": place.path() });
+        call(&mut peer, "checkpoint_save", args).await;
+    }
+    let search =
+        json!({ "query": "beverage", "project_path": place.path(), "content_mode": "full" });
+    // The vectors are made while nobody waits.
+    let mut found = json!({});
+    for _ in 0..200 {
+        found = call(&mut peer, "checkpoint_search", search.clone()).await;
+        if found["checkpoints"] != json!([]) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(found["embeddings"], "used");
+    let best = &found["checkpoints"][0]["checkpoint"]["content"];
+    assert_eq!(*best, "How the tea was brewed", "{found}");
+    let status = call(&mut peer, "status", json!({})).await;
+    assert_eq!(status["embeddings"], "drinks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_fails_is_told_of_and_left_alone_for_a_while() {
+    let (place, drinks) = (Place::new(), Arc::new(Drinks::default()));
+    let owners = Owners::One(Owner::user("ada"));
+    let server = place.builder(owners).embeddings(drinks.clone()).build();
+    drinks.is_broken.store(true, Ordering::Relaxed);
+    let mut peer = Peer::connect(server).await;
+    let search = json!({ "query": "tea" });
+    for _ in 0..3 {
+        let answer = peer.call_tool("skill_search", search.clone()).await;
+        let found: serde_json::Value = answer.structured();
+        assert_eq!(found["embeddings"], "unavailable");
+        assert_eq!(drinks.texts.load(Ordering::Relaxed), 1, "asked once");
+    }
+    drinks.is_broken.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let found = call(&mut peer, "skill_search", search).await;
+    assert_eq!(found["embeddings"], "used");
+}
