@@ -28,6 +28,8 @@ use crate::{ContextError, Database};
 const MOST_FILES: usize = 100;
 /// Places shown of one file.
 const MOST_PLACES: usize = 5;
+/// In a tree of more chunks, words for the same things are not looked for: they are common, and would take longest.
+const MOST_FOR_RELATED: u64 = 50_000;
 /// What the list by meaning weighs beside the list by words.
 const WEIGHT_OF_MEANING: f64 = 1.0;
 
@@ -103,7 +105,10 @@ impl CodeQuery {
 
 /// Finds files of a tree, best first. What a run that is not finished has written is not seen.
 pub fn search(db: &Database, tree: &Tree, query: &CodeQuery) -> Result<Vec<FileHit>, ContextError> {
-    let question = Question::new(&query.text);
+    let mut question = Question::new(&query.text);
+    if tree.counts.chunks > MOST_FOR_RELATED {
+        question.related_fts = None;
+    }
     let filter = Filter::new(tree, query);
     db.read(|db| {
         let by_words = rank(&question, lexical::candidates(db, &question, &filter)?);

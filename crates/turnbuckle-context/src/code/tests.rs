@@ -189,6 +189,28 @@ fn the_definition_of_a_name_comes_before_its_uses() {
 }
 
 #[test]
+fn words_for_the_same_thing_are_found_after_the_words_asked_for() {
+    let shelf = Shelf::with(&[
+        ("a.rs", "", "walks a dir"),
+        ("b.rs", "", "opens the folder of the user and does more"),
+        ("c.rs", "", "paints"),
+    ]);
+    assert_eq!(shelf.find("open a folder"), ["b.rs", "a.rs"]);
+    assert_eq!(shelf.find("folder"), ["b.rs"]);
+}
+
+#[test]
+fn documentation_and_declarations_count_less_unless_they_are_asked_for() {
+    let text = "matches the route of a request";
+    let shelf = Shelf::with(&[("a.md", "", text), ("b.d.ts", "", text), ("c.ts", "", text)]);
+    let db = &shelf.db;
+    let set = "UPDATE file SET language = 'markdown' WHERE path = 'a.md'";
+    db.write(|db| Ok(db.execute(set, [])?)).unwrap();
+    assert_eq!(shelf.find("how routes match"), ["c.ts", "b.d.ts", "a.md"]);
+    assert_eq!(shelf.find("manual of how routes match")[0], "a.md");
+}
+
+#[test]
 fn a_path_finds_its_file() {
     let shelf = Shelf::with(&[
         ("src/lib.rs", "", "mod routing;"),
