@@ -60,6 +60,7 @@ fn answer(index: &Indexed, questions: &[Question]) -> Result<Report, Failure> {
         goal: Goal {
             row: NAME.to_owned(),
             ndcg_at_10: GOAL,
+            floor: GOAL,
         },
         misses,
     })
