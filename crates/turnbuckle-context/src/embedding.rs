@@ -16,7 +16,7 @@ use std::pin::Pin;
 use crate::ContextError;
 
 pub use fill::{Filled, Progress, fill};
-pub use nearest::{Nearest, nearest};
+pub(crate) use nearest::nearest;
 pub use pending::{Coverage, Pending, coverage, missing, put};
 
 /// What an embedder is still working on.

@@ -68,6 +68,9 @@ impl Desk {
                 *text = redacted.text.into_owned();
             }
         }
+        for value in item.meta.values_mut() {
+            self.redactor().redact_json(value);
+        }
         item
     }
 

@@ -139,7 +139,7 @@ fn resume_work(
         text.push_str("\n\nOther checkpoints, to be read at checkpoint://<id>:");
     }
     for item in earlier.take(EARLIER) {
-        let title = one_line(&desk.clean(item.clone()).title, 120);
+        let title = one_line(desk.clean(item.clone()).headline(), 120);
         let _ = write!(
             text,
             "\n- {} {} [{}] {title}",

@@ -203,7 +203,7 @@ fn page(known: &KnownItem) -> String {
     }
     let about = about.join(" · ");
     match item.kind {
-        Kind::Checkpoint => format!("# {}\n\n{about}\n\n{}\n", item.title, item.body),
+        Kind::Checkpoint => format!("# {}\n\n{about}\n\n{}\n", item.headline(), item.body),
         Kind::Skill => format!(
             "# {}\n\n{}\n\n{about}\n\n{}\n",
             item.title, item.detail, item.body

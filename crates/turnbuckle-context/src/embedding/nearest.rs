@@ -5,60 +5,31 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rusqlite::{Transaction, params};
+use rusqlite::Rows;
 
-use super::{Of, vector};
-use crate::database::Fault;
-use crate::{ContextError, Database};
+use super::vector;
 
 /// What was found, nearest first.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Nearest {
-    /// Rows, each with the cosine of its angle: 1 for the same direction.
-    pub rows: Vec<(i64, f32)>,
+pub(crate) struct Nearest {
+    /// Rows, each with the cosine of its angle: 1 for the same direction. What points away is no answer.
+    pub(crate) rows: Vec<(i64, f64)>,
     /// Embeddings of another size, which cannot be compared: the model changed under its name.
-    pub skipped: usize,
+    pub(crate) skipped: usize,
 }
 
-/// Finds the nearest to a vector of length 1; parts of files in one tree only, if that is given.
-pub fn nearest(
-    database: &Database,
-    of: Of,
-    tree: Option<i64>,
-    model: &str,
+/// Finds the nearest to a vector of length 1, of rows that are a number and an embedding.
+pub(crate) fn nearest(
+    mut rows: Rows<'_>,
     vector: &[f32],
     limit: usize,
-) -> Result<Nearest, ContextError> {
-    database.read(|db| nearest_in(db, of, tree, model, vector, limit))
-}
-
-fn nearest_in(
-    db: &Transaction<'_>,
-    of: Of,
-    tree: Option<i64>,
-    model: &str,
-    vector: &[f32],
-    limit: usize,
-) -> Result<Nearest, Fault> {
-    let mut statement = db.prepare_cached(match of {
-        Of::Item => "SELECT row, data FROM vector WHERE of = 'item' AND model = ?1 AND ?2 IS ?2",
-        Of::Chunk => {
-            "SELECT v.row, v.data
-            FROM file f JOIN chunk c ON c.file = f.id
-            JOIN vector v ON v.of = 'chunk' AND v.row = c.id AND v.model = ?1
-            WHERE f.tree IS NOT NULL AND (?2 IS NULL OR f.tree = ?2)"
-        }
-    })?;
-    let mut rows = statement.query(params![model, tree])?;
+) -> rusqlite::Result<Nearest> {
     let mut best = Best::of(limit);
     let mut skipped = 0;
     while let Some(row) = rows.next()? {
-        match vector::cosine(
-            vector,
-            row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?,
-        ) {
-            Some(cosine) => best.offer(row.get(0)?, cosine),
+        match vector::cosine(vector, row.get_ref(1)?.as_blob()?) {
+            Some(cosine) if cosine > 0.0 => best.offer(row.get(0)?, cosine),
+            Some(_) => {}
             None => skipped += 1,
         }
     }
@@ -89,10 +60,10 @@ impl Best {
         }
     }
 
-    fn into_rows(self) -> Vec<(i64, f32)> {
+    fn into_rows(self) -> Vec<(i64, f64)> {
         let sorted = self.heap.into_sorted_vec().into_iter();
         sorted
-            .map(|Reverse(Scored(cosine, row))| (row, cosine))
+            .map(|Reverse(Scored(cosine, row))| (row, f64::from(cosine)))
             .collect()
     }
 }

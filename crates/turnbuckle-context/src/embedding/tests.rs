@@ -97,9 +97,18 @@ impl Shelf {
         fill(&self.database, embedder, of, |_| ControlFlow::Continue(())).await
     }
 
-    fn nearest(&self, of: Of, tree: Option<i64>, text: &str, limit: usize) -> Vec<i64> {
-        let nearest = nearest(&self.database, of, tree, "toy", &toy(text), limit).unwrap();
-        nearest.rows.into_iter().map(|(row, _)| row).collect()
+    /// The items that are nearest, and how many cannot be compared.
+    fn nearest(&self, text: &str, limit: usize) -> (Vec<i64>, usize) {
+        let select = "SELECT row, data FROM vector WHERE of = 'item' AND model = 'toy'";
+        let look = |db: &rusqlite::Transaction<'_>| {
+            let mut select = db.prepare(select)?;
+            Ok(nearest::nearest(select.query([])?, &toy(text), limit)?)
+        };
+        let found = self.database.read(look).unwrap();
+        (
+            found.rows.into_iter().map(|(row, _)| row).collect(),
+            found.skipped,
+        )
     }
 }
 
@@ -114,22 +123,21 @@ async fn what_is_missing_is_made_and_then_found() {
     let filled = shelf.fill(&toy, Of::Item).await.unwrap();
     assert_eq!((filled.made, filled.left), (71, 0));
     assert_eq!(toy.calls.load(Ordering::Relaxed), 3);
-    assert_eq!(shelf.nearest(Of::Item, None, "tea", 1), [tea]);
-    assert_eq!(shelf.nearest(Of::Item, None, "rain", 3), rows[..3]);
+    assert_eq!(shelf.nearest("tea", 1), (vec![tea], 0));
+    assert_eq!(shelf.nearest("rain", 3).0, rows[..3]);
     let covered = coverage(&shelf.database, Of::Item, "toy").unwrap();
     assert_eq!((covered.made, covered.all), (71, 71));
     assert_eq!(shelf.fill(&toy, Of::Item).await.unwrap(), Filled::default());
 }
 
 #[tokio::test]
-async fn only_files_that_are_shown_take_part_and_trees_are_apart() {
+async fn only_files_that_are_shown_take_part() {
     let shelf = shelf();
-    let (one, other) = (shelf.chunk(1, "a.rs", "tea"), shelf.chunk(2, "b.rs", "tea"));
-    shelf.chunk(0, "c.rs", "tea");
+    for (tree, path) in [(1, "a.rs"), (2, "b.rs"), (0, "c.rs")] {
+        shelf.chunk(tree, path, "tea");
+    }
     let filled = shelf.fill(&Toy::new(""), Of::Chunk).await.unwrap();
     assert_eq!(filled.made, 2);
-    assert_eq!(shelf.nearest(Of::Chunk, Some(1), "tea", 9), [one]);
-    assert_eq!(shelf.nearest(Of::Chunk, None, "tea", 9), [one, other]);
 }
 
 #[tokio::test]
@@ -194,8 +202,7 @@ fn embeddings_of_another_size_are_counted_and_not_compared() {
     let mut pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
     let made = vec![(pending.remove(0), vec![1.0, 2.0, 3.0])];
     assert_eq!(put(&shelf.database, Of::Item, "toy", made).unwrap(), 1);
-    let found = nearest(&shelf.database, Of::Item, None, "toy", &toy("tea"), 9).unwrap();
-    assert_eq!((found.rows.len(), found.skipped), (0, 1));
+    assert_eq!(shelf.nearest("tea", 9), (Vec::new(), 1));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use super::{Hit, Kind, stored};
 use crate::code::Dense;
-use crate::code::dense::cosine;
+use crate::embedding;
 use crate::fuse::Fusion;
 
 /// How much the order by meaning counts against the order by words.
@@ -23,16 +23,8 @@ pub(super) fn nearest(
     let select = "SELECT row, data FROM vector \
                   WHERE of = 'item' AND row BETWEEN ?1 AND ?2 AND model = ?3";
     let mut select = db.prepare_cached(select)?;
-    let mut rows = select.query(params![range.start(), range.end(), dense.model])?;
-    let mut near = Vec::new();
-    while let Some(row) = rows.next()? {
-        if let Some(cosine) = cosine(&dense.vector, row.get_ref(1)?.as_blob()?) {
-            near.push((row.get(0)?, cosine));
-        }
-    }
-    near.sort_by(|one: &(i64, f64), other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
-    near.truncate(most);
-    Ok(near)
+    let rows = select.query(params![range.start(), range.end(), dense.model])?;
+    Ok(embedding::nearest(rows, &dense.vector, most)?.rows)
 }
 
 /// Makes one order of two, best first.

@@ -104,6 +104,18 @@ pub struct Item {
     pub updated: i64,
 }
 
+impl Item {
+    /// What it is about, in a line: its title, or the first line of a checkpoint that was given none.
+    pub fn headline(&self) -> &str {
+        if self.kind != Kind::Checkpoint || self.title != Draft::NO_SUMMARY {
+            return &self.title;
+        }
+        let lines = self.body.lines();
+        let mut lines = lines.map(|line| line.trim_start_matches(['#', ' ']).trim_end());
+        lines.find(|line| !line.is_empty()).unwrap_or(&self.title)
+    }
+}
+
 /// Something that shall be remembered. Limits are checked when it is saved.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

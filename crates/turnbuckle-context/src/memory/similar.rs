@@ -13,6 +13,8 @@ const MOST_COMPARED: usize = 24;
 const MOST_TOLD: usize = 5;
 /// What is compared of a long text.
 const LONGEST: usize = 20_000;
+/// What is told of a title.
+const LONGEST_TITLE: usize = 500;
 
 /// Something that says nearly the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +44,8 @@ pub(super) fn to(database: &Database, item: &Item) -> Result<Vec<Similar>, Conte
             let similarity = print.similarity(&Print::of(&text_of(&other)));
             if similarity >= NEARLY_THE_SAME {
                 similar.push(Similar {
+                    title: beginning(other.headline(), LONGEST_TITLE).to_owned(),
                     id: other.id,
-                    title: other.title,
                     similarity,
                 });
             }

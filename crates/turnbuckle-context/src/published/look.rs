@@ -106,7 +106,7 @@ fn newest(desk: &Desk, database: &Database, kind: Kind) -> Result<Vec<Entry>, Co
     let items = memory::list(database, kind, MOST_OF_A_KIND, None)?.items;
     let entry = |item: Item| Entry {
         uri: resources::address(kind, &item.id),
-        title: one_line(&item.title, 100),
+        title: one_line(item.headline(), 100),
         mime_type: "text/markdown",
         target: Target::Item(kind, item.id.clone()),
         version: item.updated.unsigned_abs(),

@@ -221,8 +221,8 @@ impl Checkpoint {
         Self {
             id: item.id.clone(),
             summary: match mode {
-                ContentMode::Minimal => one_line(&item.title, 160),
-                _ => item.title.clone(),
+                ContentMode::Minimal => one_line(item.headline(), 160),
+                _ => cut(item.headline(), 500).into_owned(),
             },
             branch: item.branch.clone(),
             created_at: time(item.created),

@@ -141,7 +141,9 @@ fn current(
 ) -> Result<(Tree, Freshness), ContextError> {
     let library = desk.library();
     let known = index::tree_for(database, project.folder())?;
-    if let Some(tree) = known.filter(|tree| library.allows(&tree.root)) {
+    if let Some(mut tree) = known.filter(|tree| library.allows(&tree.root)) {
+        // Another branch may have been checked out since.
+        project.branch().clone_into(&mut tree.branch);
         let refreshed = index::refresh(database, &tree, desk.redactor(), REFRESH)?;
         return Ok((refreshed.tree, refreshed.freshness));
     }

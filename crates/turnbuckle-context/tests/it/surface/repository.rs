@@ -101,6 +101,10 @@ async fn a_small_project_needs_no_index_and_a_changed_file_is_seen() {
     assert_eq!(found["results"][0]["path"], "src/square.py");
     assert_eq!(found["index"]["files"], 4);
 
+    place.write(".git/HEAD", "ref: refs/heads/topic\n");
+    let found = search(&mut peer, json!({ "query": "area" })).await;
+    assert_eq!(found["index"]["branch"], "topic");
+
     let found = search(&mut peer, json!({ "query": "area", "language": "rust" })).await;
     assert_eq!(found["results"], json!([]));
     let found = search(&mut peer, json!({ "query": "area", "path": "src/sq*" })).await;
