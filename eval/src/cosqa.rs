@@ -57,11 +57,7 @@ fn answer(index: &Indexed, questions: &[Question]) -> Result<Report, Failure> {
     }
     Ok(Report {
         rows: vec![Row::new(NAME, &worths, times)],
-        goal: Goal {
-            row: NAME.to_owned(),
-            ndcg_at_10: GOAL,
-            floor: GOAL,
-        },
+        goals: vec![Goal::new(NAME, GOAL, GOAL)],
         misses,
     })
 }

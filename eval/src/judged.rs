@@ -17,6 +17,7 @@ pub(crate) struct Judged {
     pub(crate) version: String,
     /// Whether somebody looked at these while changing the ranking.
     pub(crate) tuned: bool,
+    pub(crate) asked: Asked,
     #[serde(rename = "query")]
     pub(crate) queries: Vec<Query>,
 }
@@ -27,6 +28,16 @@ pub(crate) struct Query {
     pub(crate) text: String,
     pub(crate) kind: Kind,
     pub(crate) relevant: Vec<Relevant>,
+}
+
+/// How the questions in words were put.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Asked {
+    /// In the ordinary words of the matter.
+    Plainly,
+    /// In other words than the code has.
+    Roundabout,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -100,7 +111,7 @@ mod tests {
     fn every_query_is_one_question_with_graded_files() {
         let all = Judged::all().unwrap();
         assert_eq!(all.iter().filter(|judged| judged.tuned).count(), 3);
-        assert_eq!(all.iter().filter(|judged| !judged.tuned).count(), 1);
+        assert!(all.iter().any(|judged| !judged.tuned));
         for query in all.iter().flat_map(|judged| &judged.queries) {
             assert!(!query.text.is_empty() && !query.relevant.is_empty());
             let mut paths: Vec<_> = query.relevant.iter().map(|file| &file.path).collect();
