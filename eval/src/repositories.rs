@@ -15,7 +15,7 @@ const TUNED: &str = "tuned";
 const PLAINLY: &str = "plainly asked";
 const GOAL: f64 = 0.80;
 /// What each has reached, with room for noise.
-const FLOORS: [(&str, f64); 2] = [(TUNED, 0.73), (PLAINLY, 0.0)];
+const FLOORS: [(&str, f64); 2] = [(TUNED, 0.73), (PLAINLY, 0.80)];
 
 /// What one query was worth.
 struct Answered {
