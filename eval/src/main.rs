@@ -36,7 +36,7 @@ repositories  the judged queries of eval/queries, on packages in these folders
 --json        prints the figures as JSON
 --misses      names the questions whose answer is not the first file
 
-Exits with 1 if a figure is below what it must be, with 2 if nothing could be measured.";
+Exits with 1 if a figure is worse than before, with 2 if nothing could be measured.";
 
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
