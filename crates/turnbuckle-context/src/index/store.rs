@@ -160,7 +160,7 @@ pub(super) fn show(
         }
         for file in change.last {
             match shown_at(db, tree, &file.path)? {
-                Some((_, indexed)) if indexed > file.indexed => continue,
+                Some((_, indexed)) if is_later(indexed, file.indexed) => continue,
                 Some((row, _)) => grave.take(db, tree, row)?,
                 None => {}
             }
@@ -263,12 +263,18 @@ impl<'a> Grave<'a> {
     }
 }
 
-/// Of two readings of a file the later one is shown.
+/// Of two readings of a file the later one is shown. One that is yet to come was made when a clock was wrong.
+fn is_later(shown: i64, read: i64) -> bool {
+    shown > read && shown <= now()
+}
+
+/// Buries what is replaced, or was read earlier than what [is shown](is_later).
 fn bury_replaced(db: &Transaction<'_>, tree: i64, run: i64, grave: i64) -> rusqlite::Result<()> {
     db.execute(
         "UPDATE file SET run = ?3 WHERE run = ?2 AND EXISTS (SELECT 1 FROM file AS shown
-         WHERE shown.tree = ?1 AND shown.path = file.path AND shown.indexed > file.indexed)",
-        [tree, run, grave],
+         WHERE shown.tree = ?1 AND shown.path = file.path AND shown.indexed > file.indexed
+         AND shown.indexed <= ?4)",
+        [tree, run, grave, now()],
     )?;
     db.execute(
         "UPDATE file SET tree = NULL, run = ?3
@@ -334,7 +340,7 @@ fn insert(db: &Transaction<'_>, owner: Owner, file: &Prepared) -> rusqlite::Resu
     Ok(())
 }
 
-fn begin_run(db: &Transaction<'_>, root: &str, heartbeat: i64) -> rusqlite::Result<i64> {
+pub(super) fn begin_run(db: &Transaction<'_>, root: &str, heartbeat: i64) -> rusqlite::Result<i64> {
     let mut insert = db.prepare_cached("INSERT INTO run (root, heartbeat) VALUES (?1, ?2)")?;
     insert.insert(params![root, heartbeat])
 }
