@@ -121,13 +121,14 @@ pub fn delete(library: &Library, owner: &Owner, name: &str) -> Result<Removed, C
     let Some((parsed, database)) = open(library, owner, name)? else {
         return Err(unknown(name));
     };
-    database.write(|db| {
+    let leaving = database.write(|db| {
         let branches = Branches::read(db)?;
         let Some(entry) = branches.resolve(parsed.branch)? else {
             return Err(unknown(name).into());
         };
         Ok(entry.remove(db)?)
-    })
+    })?;
+    leaving.finish(&database)
 }
 
 /// A name that was taken apart.

@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TRY_AGAIN: Duration = Duration::from_millis(3);
 /// How long one that writes much leaves the lock to others between two transactions.
 const REST: Duration = Duration::from_millis(5);
+/// How much of a search index is written anew in one transaction.
+const MERGED_PAGES: i64 = 500;
 /// Connections for reading that are kept open.
 const MOST_READERS: usize = 4;
 
@@ -138,6 +140,28 @@ impl Database {
             Ok(busy == 0)
         };
         scrub().map_err(|error| ContextError::storage(&self.path, error))
+    }
+
+    /// Writes a search index anew, without what was deleted from it; others can write meanwhile.
+    pub(crate) fn rewrite_index(&self, index: &str) -> Result<(), ContextError> {
+        let merge = format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', ?1)");
+        let changes = "SELECT total_changes()";
+        let count = |db: &Connection| db.query_row(changes, [], |row| row.get::<_, i64>(0));
+        // A negative number begins to merge all there is; others go on with it, until there is nothing to do.
+        let mut pages = -MERGED_PAGES;
+        loop {
+            let changed = self.write(|db| {
+                let before = count(db)?;
+                db.execute(&merge, [pages])?;
+                Ok(count(db)? - before)
+            })?;
+            // The command itself counts as one.
+            if changed < 2 {
+                return Ok(());
+            }
+            pages = MERGED_PAGES;
+            self.rest();
+        }
     }
 
     /// Makes the tables of a new file; several processes may try at once.

@@ -110,12 +110,13 @@ CREATE TABLE chunk (
     body TEXT NOT NULL
 );
 CREATE INDEX chunk_file ON chunk (file);
+-- The words of what was deleted stay in this index until it is written anew, which is done when a collection is deleted:
+-- without the content there is no secure delete.
 CREATE VIRTUAL TABLE chunk_fts USING fts5 (
     body, idents, path, defs,
     content = '', contentless_delete = 1,
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
-INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER chunk_gone AFTER DELETE ON chunk BEGIN
     DELETE FROM chunk_fts WHERE rowid = old.id;
     DELETE FROM vector WHERE of = 'chunk' AND row = old.id;

@@ -1,9 +1,9 @@
 //! Forgetting, so that nothing is left.
 
-use rusqlite::params;
+use rusqlite::ToSql;
 
 use super::{Part, Place, places};
-use crate::memory::Kind;
+use crate::memory::{Kind, erase};
 use crate::{ContextError, Library, Owner};
 
 /// What shall be forgotten.
@@ -44,8 +44,8 @@ pub fn forget(library: &Library, owner: &Owner, what: &Forget) -> Result<Forgott
         Forget::Item(id) => {
             let forgotten = delete(
                 &places(library, owner, &Part::Everything)?,
-                "DELETE FROM item WHERE id = ?1",
-                params![id],
+                "id = :wanted",
+                &[(":wanted", id)],
             )?;
             if forgotten.items == 0 {
                 return Err(ContextError::missing(format!("item `{id}`")));
@@ -54,8 +54,8 @@ pub fn forget(library: &Library, owner: &Owner, what: &Forget) -> Result<Forgott
         }
         Forget::Items { part, kind, before } => delete(
             &places(library, owner, part)?,
-            "DELETE FROM item WHERE kind = coalesce(?1, kind) AND updated < coalesce(?2, updated + 1)",
-            params![kind.map(Kind::as_str), before],
+            "kind = coalesce(:kind, kind) AND updated < coalesce(:before, updated + 1)",
+            &[(":kind", &kind.map(Kind::as_str)), (":before", before)],
         ),
         Forget::All(part) => remove(library, owner, part),
     }
@@ -64,19 +64,17 @@ pub fn forget(library: &Library, owner: &Owner, what: &Forget) -> Result<Forgott
 /// Deletes items, and the traces of those that are gone.
 fn delete(
     places: &[Place],
-    statement: &str,
-    parameters: &[&dyn rusqlite::ToSql],
+    condition: &str,
+    parameters: &[(&str, &dyn ToSql)],
 ) -> Result<Forgotten, ContextError> {
     let mut forgotten = Forgotten {
         traceless: true,
         ..Forgotten::default()
     };
     for place in places {
-        let items = place
-            .database
-            .write(|db| Ok(db.execute(statement, parameters)?))?;
+        let items = erase(&place.database, condition, parameters)?;
         if items > 0 {
-            forgotten.items += items as u64;
+            forgotten.items += items;
             forgotten.traceless &= place.database.scrub()?;
         }
     }

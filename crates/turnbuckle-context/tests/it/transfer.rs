@@ -481,3 +481,71 @@ fn branches_that_would_be_called_the_same_are_not_mixed_up() {
         1
     );
 }
+
+#[test]
+fn much_is_forgotten_a_little_at_a_time() {
+    let house = House::empty();
+    let count: u64 = 800;
+    let mut text =
+        "{\"format\":\"turnbuckle-memory\",\"version\":1}\n{\"type\":\"shared\"}\n".to_owned();
+    for number in 0..count {
+        let body: String = (0..80)
+            .map(|word| format!("word{} ", (number * 31 + word * 7) % 5_000))
+            .collect();
+        text += &format!(
+            "{{\"type\":\"item\",\"kind\":\"checkpoint\",\"title\":\"t{number}\",\"body\":\"zanzibar {body}\"}}\n"
+        );
+    }
+    house.import(&text, &ImportOptions::default()).unwrap();
+    let shared = house.library.shared(&house.ada).unwrap();
+    let left = || {
+        let count = "SELECT count(*) FROM item";
+        let count = shared.read(|db| Ok(db.query_row(count, [], |row| row.get::<_, i64>(0))?));
+        count.unwrap().unsigned_abs()
+    };
+    let all = Forget::Items {
+        part: Part::Shared,
+        kind: None,
+        before: None,
+    };
+    let between = std::thread::scope(|scope| {
+        let forgetting = scope.spawn(|| forget(&house.library, &house.ada, &all).unwrap());
+        let mut between = 0;
+        while !forgetting.is_finished() {
+            between += u64::from((1..count).contains(&left()));
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert_eq!(forgetting.join().unwrap().items, count);
+        between
+    });
+    assert!(between > 0, "all was deleted in one transaction");
+    assert_eq!(left(), 0);
+    drop(shared);
+    let House { data, library, .. } = house;
+    drop(library);
+    assert!(!is_anywhere(data.path(), "zanzibar"));
+}
+
+#[test]
+fn the_words_of_a_deleted_index_are_in_no_file() {
+    let house = House::furnished();
+    let folder = house.folders[0].path().canonicalize().unwrap();
+    std::fs::write(folder.join("a.rs"), "fn xylophone() { marimba() }").unwrap();
+    let mut watch = |_| std::ops::ControlFlow::Continue(());
+    let options = turnbuckle_context::index::IndexOptions::default();
+    let redactor = Redactor::standard();
+    let database = house.open(0);
+    turnbuckle_context::index::index(&database, &folder, "main", &options, redactor, &mut watch)
+        .unwrap();
+    let name = collections::name(&house.ada, house.project(0).id(), "main");
+
+    let removed = collections::delete(&house.library, &house.ada, &name).unwrap();
+
+    assert_eq!((removed.files, removed.chunks), (1, 1));
+    drop(database);
+    let House { data, library, .. } = house;
+    // Whoever closes the file last moves everything into it.
+    drop(library);
+    assert!(is_anywhere(data.path(), "zanzibar"));
+    assert!(!is_anywhere(data.path(), "xylophon") && !is_anywhere(data.path(), "marimba"));
+}
