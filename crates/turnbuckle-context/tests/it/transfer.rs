@@ -483,7 +483,7 @@ fn branches_that_would_be_called_the_same_are_not_mixed_up() {
 }
 
 #[test]
-fn much_is_forgotten_a_little_at_a_time() {
+fn much_is_imported_and_forgotten_a_little_at_a_time() {
     let house = House::empty();
     let count: u64 = 800;
     let mut text =
@@ -496,7 +496,6 @@ fn much_is_forgotten_a_little_at_a_time() {
             "{{\"type\":\"item\",\"kind\":\"checkpoint\",\"title\":\"t{number}\",\"body\":\"zanzibar {body}\"}}\n"
         );
     }
-    house.import(&text, &ImportOptions::default()).unwrap();
     let shared = house.library.shared(&house.ada).unwrap();
     let left = || {
         let count = "SELECT count(*) FROM item";
@@ -508,17 +507,26 @@ fn much_is_forgotten_a_little_at_a_time() {
         kind: None,
         before: None,
     };
-    let between = std::thread::scope(|scope| {
-        let forgetting = scope.spawn(|| forget(&house.library, &house.ada, &all).unwrap());
-        let mut between = 0;
-        while !forgetting.is_finished() {
-            between += u64::from((1..count).contains(&left()));
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        assert_eq!(forgetting.join().unwrap().items, count);
-        between
-    });
-    assert!(between > 0, "all was deleted in one transaction");
+    // How often a reader sees a part of the work.
+    let seen_during = |work: &(dyn Fn() -> u64 + Sync)| {
+        std::thread::scope(|scope| {
+            let working = scope.spawn(work);
+            let mut seen = 0;
+            while !working.is_finished() {
+                seen += u64::from((1..count).contains(&left()));
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            assert_eq!(working.join().unwrap(), count);
+            seen
+        })
+    };
+    let import = || house.import(&text, &ImportOptions::default()).unwrap().new;
+    assert!(seen_during(&import) > 0, "all was saved in one transaction");
+    let forget = || forget(&house.library, &house.ada, &all).unwrap().items;
+    assert!(
+        seen_during(&forget) > 0,
+        "all was deleted in one transaction"
+    );
     assert_eq!(left(), 0);
     drop(shared);
     let House { data, library, .. } = house;
@@ -548,4 +556,56 @@ fn the_words_of_a_deleted_index_are_in_no_file() {
     drop(library);
     assert!(is_anywhere(data.path(), "zanzibar"));
     assert!(!is_anywhere(data.path(), "xylophon") && !is_anywhere(data.path(), "marimba"));
+}
+
+#[test]
+fn a_damaged_project_hides_no_other() {
+    let house = House::furnished();
+    let damaged = house
+        .data
+        .path()
+        .join(house.ada.id())
+        .join("0123456789abcdef.db");
+    std::fs::write(damaged, "no database at all, and long enough".repeat(100)).unwrap();
+
+    let stats = stats(&house.library, &house.ada).unwrap();
+    assert_eq!((stats.places.len(), stats.damaged.len()), (3, 1));
+    let exported = export(
+        &house.library,
+        &house.ada,
+        &Part::Everything,
+        &mut Vec::new(),
+    )
+    .unwrap();
+    assert_eq!((exported.items, exported.damaged.len()), (4, 1));
+    assert!(exported.damaged[0].contains("damaged"));
+    assert!(
+        !collections::list(&house.library, &house.ada)
+            .unwrap()
+            .is_empty()
+    );
+    let all = Forget::Items {
+        part: Part::Everything,
+        kind: None,
+        before: None,
+    };
+    let error = forget(&house.library, &house.ada, &all).unwrap_err();
+    assert!(error.to_string().contains("damaged"), "{error}");
+    assert_eq!(house.count(), 0);
+}
+
+#[test]
+fn what_a_killed_import_left_is_removed_by_the_next_one() {
+    let house = House::furnished();
+    let folder = house.data.path().join(house.ada.id());
+    let (old, new) = (folder.join("import_old.tmp"), folder.join("import_new.tmp"));
+    for (path, age) in [(&old, 7_200), (&new, 60)] {
+        std::fs::write(path, "put aside").unwrap();
+        let file = std::fs::File::options().append(true).open(path).unwrap();
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        file.set_modified(time).unwrap();
+    }
+    let exported = house.export(&Part::Everything);
+    house.import(&exported, &ImportOptions::default()).unwrap();
+    assert_eq!((old.exists(), new.exists()), (false, true));
 }
