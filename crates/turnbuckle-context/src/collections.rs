@@ -80,10 +80,15 @@ pub fn create(
 pub fn list(library: &Library, owner: &Owner) -> Result<Vec<Collection>, ContextError> {
     let mut all = Vec::new();
     for project in library.projects(owner)? {
-        let Some(database) = library.open_id(owner, &project)? else {
-            continue;
-        };
-        all.extend(of_project(&database, owner, &project)?);
+        let listed = library.open_id(owner, &project).and_then(|database| {
+            let database = database.map(|database| of_project(&database, owner, &project));
+            database.transpose()
+        });
+        match listed {
+            Ok(listed) => all.extend(listed.unwrap_or_default()),
+            // One that is damaged hides no other.
+            Err(error) => tracing::warn!(%error, project, "not listed"),
+        }
     }
     all.sort_by(|one: &Collection, other| one.name.cmp(&other.name));
     Ok(all)
@@ -121,13 +126,14 @@ pub fn delete(library: &Library, owner: &Owner, name: &str) -> Result<Removed, C
     let Some((parsed, database)) = open(library, owner, name)? else {
         return Err(unknown(name));
     };
-    database.write(|db| {
+    let leaving = database.write(|db| {
         let branches = Branches::read(db)?;
         let Some(entry) = branches.resolve(parsed.branch)? else {
             return Err(unknown(name).into());
         };
         Ok(entry.remove(db)?)
-    })
+    })?;
+    leaving.finish(&database)
 }
 
 /// A name that was taken apart.

@@ -2,6 +2,8 @@
 //!
 //! Everything that a caller was told is saved is on the disk by then. What was begun and not finished leaves no trace.
 
+mod identity;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use self::identity::Identity;
 use crate::{ContextError, Trouble};
 
 const SCHEMA: &str = include_str!("database/schema.sql");
@@ -19,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TRY_AGAIN: Duration = Duration::from_millis(3);
 /// How long one that writes much leaves the lock to others between two transactions.
 const REST: Duration = Duration::from_millis(5);
+/// How much of a search index is written anew in one transaction.
+const MERGED_PAGES: i64 = 500;
 /// Connections for reading that are kept open.
 const MOST_READERS: usize = 4;
 
@@ -26,6 +31,7 @@ const MOST_READERS: usize = 4;
 #[derive(Debug)]
 pub struct Database {
     path: PathBuf,
+    identity: Identity,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
 }
@@ -47,8 +53,11 @@ impl Database {
             make_private_folder(folder)?;
         }
         make_private_file(&path)?;
+        let before = Identity::of(&path);
         let writer = connect(&path)?;
+        let identity = before.filter(|_| before == Identity::of(&path));
         let database = Self {
+            identity: identity.ok_or_else(removed)?,
             path,
             writer: Mutex::new(writer),
             readers: Mutex::default(),
@@ -62,6 +71,11 @@ impl Database {
         &self.path
     }
 
+    /// Whether the path still leads to the file that is open. What is written to one that was removed is lost.
+    pub(crate) fn is_current(&self) -> bool {
+        Identity::of(&self.path) == Some(self.identity)
+    }
+
     /// Reads in one snapshot: what others write meanwhile is not seen.
     pub fn read<T>(
         &self,
@@ -70,7 +84,11 @@ impl Database {
         let kept = lock(&self.readers).pop();
         let mut reader = match kept {
             Some(reader) => reader,
-            None => connect(&self.path)?,
+            None => {
+                let reader = connect(&self.path)?;
+                self.check_current()?;
+                reader
+            }
         };
         let done = reader
             .transaction()
@@ -92,6 +110,7 @@ impl Database {
         let mut writer = lock(&self.writer);
         let run = || {
             let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            self.check_current()?;
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
@@ -123,6 +142,28 @@ impl Database {
         scrub().map_err(|error| ContextError::storage(&self.path, error))
     }
 
+    /// Writes a search index anew, without what was deleted from it; others can write meanwhile.
+    pub(crate) fn rewrite_index(&self, index: &str) -> Result<(), ContextError> {
+        let merge = format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', ?1)");
+        let changes = "SELECT total_changes()";
+        let count = |db: &Connection| db.query_row(changes, [], |row| row.get::<_, i64>(0));
+        // A negative number begins to merge all there is; others go on with it, until there is nothing to do.
+        let mut pages = -MERGED_PAGES;
+        loop {
+            let changed = self.write(|db| {
+                let before = count(db)?;
+                db.execute(&merge, [pages])?;
+                Ok(count(db)? - before)
+            })?;
+            // The command itself counts as one.
+            if changed < 2 {
+                return Ok(());
+            }
+            pages = MERGED_PAGES;
+            self.rest();
+        }
+    }
+
     /// Makes the tables of a new file; several processes may try at once.
     fn prepare(&self) -> Result<(), ContextError> {
         let version = self.read(|db| Ok(version(db)?))?;
@@ -143,6 +184,10 @@ impl Database {
         }
     }
 
+    fn check_current(&self) -> Result<(), ContextError> {
+        self.is_current().then_some(()).ok_or_else(removed)
+    }
+
     fn error(&self, fault: Fault) -> ContextError {
         match fault {
             Fault::Sqlite(error) => ContextError::storage(&self.path, error),
@@ -157,6 +202,10 @@ pub(crate) fn now() -> i64 {
     since.map_or(0, |since| {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     })
+}
+
+fn removed() -> ContextError {
+    ContextError::refused("what was kept here was removed meanwhile; try again")
 }
 
 fn connect(path: &Path) -> Result<Connection, ContextError> {
@@ -180,6 +229,9 @@ fn try_to_connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "wal")?;
     // What was acknowledged survives a power cut, not only the end of the process.
     connection.pragma_update(None, "synchronous", "full")?;
+    // Where `fsync` does not reach the disk, on macOS, this does.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cache_size", -4_000)?;
     connection.pragma_update(None, "secure_delete", true)?;

@@ -4,6 +4,7 @@
 //! Readers see the index as it was or as it is, never half of a change, whenever the process ends. Everything is
 //! redacted before it is stored.
 
+mod bury;
 mod chunk;
 mod definitions;
 mod generated;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::bury::{bury, clear_away};
 use self::pass::{Done, Ended, Pass, WhenStopped};
 pub use self::refresh::{Freshness, Refreshed, refresh};
 pub use self::tree::{Counts, Tree, tree_for, trees};

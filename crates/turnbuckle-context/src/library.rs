@@ -136,7 +136,7 @@ impl Library {
         let id = |entry: std::io::Result<std::fs::DirEntry>| {
             let name = entry.ok()?.file_name().into_string().ok()?;
             let id = name.strip_suffix(".db")?;
-            (id != SHARED).then(|| id.to_owned())
+            is_id(id).then(|| id.to_owned())
         };
         Ok(entries.filter_map(id).collect())
     }
@@ -178,7 +178,8 @@ impl Library {
 
     fn remove_file(&self, file: &Path) -> Result<(), ContextError> {
         self.lock().databases.remove(file);
-        for suffix in ["", "-wal", "-shm"] {
+        // The database goes last: a new one shall not lose the files beside it.
+        for suffix in ["-wal", "-shm", ""] {
             let mut name = file.as_os_str().to_owned();
             name.push(suffix);
             match std::fs::remove_file(&name) {
@@ -201,8 +202,8 @@ impl Library {
         open.uses += 1;
         let used = open.uses;
         if let Some(known) = open.databases.get_mut(&file) {
-            // A file that was removed meanwhile is another one now.
-            if file.exists() {
+            // Somebody else may have removed the file, and made another one.
+            if known.1.is_current() {
                 known.0 = used;
                 return Ok(known.1.clone());
             }
@@ -283,6 +284,39 @@ mod tests {
             .project(&ada, outside.path().to_str().unwrap())
             .unwrap_err();
         assert!(error.to_string().contains("none of the folders"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_another_process_made_anew_is_opened_anew() {
+        let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (here, there) = (Library::new(data.path()), Library::new(data.path()));
+        let ada = Owner::user("ada");
+        let project = here.project(&ada, one.path().to_str().unwrap()).unwrap();
+        let old = here.open(&ada, &project).unwrap();
+        assert!(there.remove(&ada, project.id()).unwrap());
+        let new = there.open(&ada, &project).unwrap();
+
+        let insert = "INSERT INTO about VALUES ('note', 'kept')";
+        let lost = old.write(|db| Ok(db.execute(insert, [])?)).unwrap_err();
+        assert!(lost.to_string().contains("removed meanwhile"), "{lost}");
+        let current = here.open(&ada, &project).unwrap();
+        current.write(|db| Ok(db.execute(insert, [])?)).unwrap();
+        drop((old, current));
+
+        let count = "SELECT count(*) FROM about WHERE key = 'note'";
+        let count = new.read(|db| Ok(db.query_row(count, [], |row| row.get::<_, i64>(0))?));
+        assert_eq!(count.unwrap(), 1);
+    }
+
+    #[test]
+    fn a_file_of_another_name_is_no_project() {
+        let data = tempfile::tempdir().unwrap();
+        let (library, ada) = (Library::new(data.path()), Owner::user("ada"));
+        library.shared(&ada).unwrap();
+        let copy = data.path().join(ada.id()).join("copy of shared.db");
+        std::fs::write(copy, "").unwrap();
+        assert!(library.projects(&ada).unwrap().is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod clean;
 mod cursor;
 mod dense;
+mod erase;
 mod item;
 mod limits;
 mod list;
@@ -20,6 +21,7 @@ mod similar;
 pub(crate) mod stored;
 
 pub(crate) use clean::Cleaner;
+pub(crate) use erase::erase;
 pub use item::{Draft, Item, Kind};
 pub(crate) use limits::{Source, check};
 pub use list::{Page, find, find_skill, list, remove, used};

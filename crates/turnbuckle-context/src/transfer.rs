@@ -40,32 +40,63 @@ struct Place {
     database: Arc<Database>,
 }
 
-/// The databases of a part, what is shared last.
-fn places(library: &Library, owner: &Owner, part: &Part) -> Result<Vec<Place>, ContextError> {
+/// What could be opened, and what is wrong with the rest.
+struct Found {
+    /// What is shared comes last.
+    places: Vec<Place>,
+    damaged: Vec<ContextError>,
+}
+
+impl Found {
+    /// What is wrong with each file that could not be read.
+    fn told(&self) -> Vec<String> {
+        self.damaged.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// The databases of a part. If that is everything, one that is damaged hides no other.
+fn places(library: &Library, owner: &Owner, part: &Part) -> Result<Found, ContextError> {
     let mut ids = match part {
         Part::Everything => library.projects(owner)?,
         Part::Project(id) => vec![id.clone()],
         Part::Shared => Vec::new(),
     };
     ids.sort();
-    let mut places = Vec::new();
-    for id in ids {
-        let database = library.open_id(owner, &id)?;
-        let database = database.ok_or_else(|| ContextError::missing(format!("project `{id}`")))?;
-        places.push(Place {
-            root: Some(root(&database)?),
-            project: Some(id),
-            database,
-        });
-    }
+    let mut ids: Vec<Option<String>> = ids.into_iter().map(Some).collect();
     if !matches!(part, Part::Project(_)) && library.has_shared(owner) {
-        places.push(Place {
+        ids.push(None);
+    }
+    let mut found = Found {
+        places: Vec::new(),
+        damaged: Vec::new(),
+    };
+    for id in ids {
+        match place(library, owner, id) {
+            Ok(place) => found.places.push(place),
+            Err(error) if *part != Part::Everything => return Err(error),
+            // It was removed since we looked.
+            Err(ContextError::Missing(_)) => {}
+            Err(error) => found.damaged.push(error),
+        }
+    }
+    Ok(found)
+}
+
+fn place(library: &Library, owner: &Owner, project: Option<String>) -> Result<Place, ContextError> {
+    let Some(id) = project else {
+        return Ok(Place {
             project: None,
             root: None,
             database: library.shared(owner)?,
         });
-    }
-    Ok(places)
+    };
+    let database = library.open_id(owner, &id)?;
+    let database = database.ok_or_else(|| ContextError::missing(format!("project `{id}`")))?;
+    Ok(Place {
+        root: Some(root(&database)?),
+        project: Some(id),
+        database,
+    })
 }
 
 fn root(database: &Database) -> Result<String, ContextError> {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, Transaction};
 
 use super::{Collection, Removed};
-use crate::ContextError;
+use crate::index::{bury, clear_away};
+use crate::memory::erase;
+use crate::{ContextError, Database};
 
 /// How a branch is called in the name of a collection.
 pub(super) fn label(branch: &str) -> String {
@@ -122,25 +124,43 @@ impl Entry<'_> {
         }
     }
 
-    /// Removes all that is kept of it.
-    pub(super) fn remove(&self, db: &Connection) -> rusqlite::Result<Removed> {
-        let mut removed = Removed::default();
-        if let Some(branch) = self.branch {
-            removed.items = db.execute("DELETE FROM item WHERE branch = ?1", [branch])? as u64;
-            let files = "FROM file WHERE tree IN (SELECT id FROM tree WHERE branch = ?1)";
-            let chunks = format!("SELECT count(*) FROM chunk WHERE file IN (SELECT id {files})");
-            let chunks: i64 = db.query_row(&chunks, [branch], |row| row.get(0))?;
-            removed.chunks = chunks.unsigned_abs();
-            removed.files = db.execute(&format!("DELETE {files}"), [branch])? as u64;
-            db.execute("DELETE FROM tree WHERE branch = ?1", [branch])?;
+    /// Begins to remove all that is kept of it.
+    pub(super) fn remove(&self, db: &Transaction<'_>) -> rusqlite::Result<Leaving> {
+        let buried = self.branch.map(|branch| bury(db, branch)).transpose()?;
+        let buried = buried.unwrap_or_default();
+        Ok(Leaving {
+            branch: self.branch.map(str::to_owned),
+            label: self.label.to_owned(),
+            removed: Removed {
+                items: 0,
+                files: buried.files,
+                chunks: buried.chunks,
+            },
+        })
+    }
+}
+
+/// A collection on its way out: its index is not seen any more, its items are still there.
+pub(super) struct Leaving {
+    branch: Option<String>,
+    label: String,
+    removed: Removed,
+}
+
+impl Leaving {
+    /// Removes the rest, a little at a time.
+    pub(super) fn finish(mut self, database: &Database) -> Result<Removed, ContextError> {
+        if let Some(branch) = &self.branch {
+            self.removed.items = erase(database, "branch = :branch", &[(":branch", branch)])?;
         }
-        db.execute(
-            "DELETE FROM collection WHERE branch = ?1 AND NOT EXISTS \
-             (SELECT 1 FROM item WHERE replace(branch, '/', '_') = ?1) AND NOT EXISTS \
-             (SELECT 1 FROM tree WHERE replace(branch, '/', '_') = ?1)",
-            [self.label],
-        )?;
-        Ok(removed)
+        let delete = "DELETE FROM collection WHERE branch = ?1 AND NOT EXISTS \
+                      (SELECT 1 FROM item WHERE replace(branch, '/', '_') = ?1) AND NOT EXISTS \
+                      (SELECT 1 FROM tree WHERE replace(branch, '/', '_') = ?1)";
+        database.write(|db| Ok(db.execute(delete, [&self.label])?))?;
+        if self.removed.files > 0 {
+            clear_away(database)?;
+        }
+        Ok(self.removed)
     }
 }
 

@@ -61,9 +61,11 @@ CREATE TABLE collection (
     created INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- The numbers of the rows below are not used twice: one who comes late must not meet somebody else's.
+
 -- Folders whose files are indexed. What is written for a run that is not finished belongs to no tree.
 CREATE TABLE tree (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     root TEXT NOT NULL UNIQUE,
     branch TEXT NOT NULL,
     settings TEXT NOT NULL,                 -- which files are wanted, JSON
@@ -74,14 +76,14 @@ CREATE TABLE tree (
 
 -- A run that writes; removed in the transaction that shows its files. One that is silent for long is dead.
 CREATE TABLE run (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     root TEXT NOT NULL,
     heartbeat INTEGER NOT NULL
 );
 
 -- Files as they are shown (`tree`), or as a run has read them and not shown yet (`run`).
 CREATE TABLE file (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     tree INTEGER REFERENCES tree (id),
     run INTEGER REFERENCES run (id),
     path TEXT NOT NULL,                     -- below the root, with `/`
@@ -98,7 +100,7 @@ CREATE UNIQUE INDEX file_shown ON file (tree, path) WHERE tree IS NOT NULL;
 CREATE INDEX file_of_run ON file (run) WHERE run IS NOT NULL;
 
 CREATE TABLE chunk (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     file INTEGER NOT NULL REFERENCES file (id) ON DELETE CASCADE,
     first_line INTEGER NOT NULL,            -- from 1
     last_line INTEGER NOT NULL,
@@ -108,12 +110,13 @@ CREATE TABLE chunk (
     body TEXT NOT NULL
 );
 CREATE INDEX chunk_file ON chunk (file);
+-- The words of what was deleted stay in this index until it is written anew, which is done when a collection is deleted:
+-- without the content there is no secure delete.
 CREATE VIRTUAL TABLE chunk_fts USING fts5 (
     body, idents, path, defs,
     content = '', contentless_delete = 1,
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
-INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER chunk_gone AFTER DELETE ON chunk BEGIN
     DELETE FROM chunk_fts WHERE rowid = old.id;
     DELETE FROM vector WHERE of = 'chunk' AND row = old.id;

@@ -53,7 +53,8 @@ const GENERATED_ENDINGS: &[&str] = &[
     "_pb2_grpc.py",
 ];
 
-/// Formats that are not opened to be known as no text. `svg` is one, but nobody looks for what is in it.
+/// Formats that are not opened to be known as no text. To open and close the files of a database of ours would give up its
+/// locks. `svg` is one, but nobody looks for what is in it.
 const NO_TEXT: &[&str] = &[
     "7z",
     "a",
@@ -68,6 +69,9 @@ const NO_TEXT: &[&str] = &[
     "class",
     "dat",
     "db",
+    "db-journal",
+    "db-shm",
+    "db-wal",
     "deb",
     "dll",
     "dmg",
@@ -118,7 +122,13 @@ const NO_TEXT: &[&str] = &[
     "safetensors",
     "so",
     "sqlite",
+    "sqlite-journal",
+    "sqlite-shm",
+    "sqlite-wal",
     "sqlite3",
+    "sqlite3-journal",
+    "sqlite3-shm",
+    "sqlite3-wal",
     "svg",
     "swf",
     "tar",
@@ -202,6 +212,9 @@ mod tests {
         }
         for path in ["src/lock.rs", "min.js", "locks/mod.py", "map.rs"] {
             assert!(!is_generated_name(path), "{path}");
+        }
+        for path in ["a/x.db-shm", "x.db-wal", "x.sqlite3-shm"] {
+            assert!(is_binary_name(path), "{path}");
         }
         assert!(is_binary_name("logo.PNG") && !is_binary_name("png"));
     }

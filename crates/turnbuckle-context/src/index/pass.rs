@@ -215,7 +215,7 @@ impl<'a> Work<'a> {
             if written.elapsed() > BEAT
                 && let Some(run) = self.run
             {
-                store::beat(self.pass.db, run)?;
+                store::beat(self.pass.db, self.pass.root_text, run)?;
                 written = Instant::now();
             }
             if told.elapsed() > TELL {

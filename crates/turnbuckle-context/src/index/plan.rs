@@ -9,6 +9,7 @@ use super::read::Job;
 use super::store::Known;
 use super::walk::{Found, Tally, Walked, walk};
 use crate::ContextError;
+use crate::database::now;
 
 /// What there is to do.
 #[derive(Debug)]
@@ -38,12 +39,21 @@ pub(super) fn plan(
         left_out: Tally::new(),
         walked: Walked::Everything,
     };
+    let begun = now();
+    // What was read in the future was read when the clock was wrong.
+    let is_old = |known: &Known| {
+        known.indexed > begun || read_before.is_some_and(|time| known.indexed < time)
+    };
     let (jobs, unchanged) = (&mut plan.jobs, &mut plan.unchanged);
     let mut see = |found: Found| {
-        let known = known.remove(&found.path);
-        let is_old = |known: &Known| read_before.is_some_and(|time| known.indexed < time);
-        let known = known.filter(|known| !is_old(known));
-        let is_same = |known: &Known| (known.size, known.modified) == (found.size, found.modified);
+        let mut known = known.remove(&found.path);
+        if let Some(known) = known.as_mut().filter(|known| is_old(known)) {
+            // It keeps its row, which goes if the file cannot be read; but no file is like it.
+            known.hash.clear();
+        }
+        let is_same = |known: &Known| {
+            !is_old(known) && (known.size, known.modified) == (found.size, found.modified)
+        };
         if known.as_ref().is_some_and(is_same) {
             *unchanged += 1;
             return;
@@ -60,4 +70,27 @@ pub(super) fn plan(
         plan.vanished = known.into_values().map(|known| known.row).collect();
     }
     Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_read_again_by_force_keeps_its_row() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.rs"), "fn a() {}").unwrap();
+        let known = Known {
+            row: 7,
+            size: 9,
+            modified: 1,
+            hash: vec![1],
+            indexed: 5,
+        };
+        let known = HashMap::from([("a.rs".to_owned(), known)]);
+        let options = IndexOptions::default();
+        let mut go_on = || ControlFlow::Continue(());
+        let plan = plan(folder.path(), &options, known, Some(6), &mut go_on).unwrap();
+        assert_eq!(plan.jobs[0].known, Some((7, Vec::new())));
+    }
 }

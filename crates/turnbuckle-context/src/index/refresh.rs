@@ -72,9 +72,11 @@ pub fn refresh(
             tree,
             done,
             is_complete,
-            ..
+            met_another,
         } => Refreshed {
             freshness: match done.left {
+                // Whoever else changed it may have looked before us, or wanted other files.
+                _ if met_another => Freshness::Unknown,
                 0 if is_complete => Freshness::Fresh,
                 0 => Freshness::Unknown,
                 left => Freshness::Stale(left),

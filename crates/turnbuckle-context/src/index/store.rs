@@ -95,7 +95,7 @@ pub(super) fn stage(
     let known = *run;
     let done = db.write(|db| {
         let run = match known {
-            Some(run) if !is_alive(db, run)? => return Ok(None),
+            Some(run) if !is_alive(db, root, run)? => return Ok(None),
             Some(run) => run,
             None => begin_run(db, root, now())?,
         };
@@ -109,8 +109,8 @@ pub(super) fn stage(
 }
 
 /// Says that a run goes on although nothing is written.
-pub(super) fn beat(db: &Database, run: i64) -> Result<(), ContextError> {
-    db.write(|db| Ok(is_alive(db, run)?)).map(|_| ())
+pub(super) fn beat(db: &Database, root: &str, run: i64) -> Result<(), ContextError> {
+    db.write(|db| Ok(is_alive(db, root, run)?)).map(|_| ())
 }
 
 /// Notes new times of files that have not changed.
@@ -132,7 +132,7 @@ pub(super) fn show(
 ) -> Result<Result<Shown, Lost>, ContextError> {
     db.write(|db| {
         if let Some(run) = change.run
-            && !is_alive(db, run)?
+            && !is_alive(db, change.root, run)?
         {
             return Ok(Err(Lost));
         }
@@ -160,7 +160,7 @@ pub(super) fn show(
         }
         for file in change.last {
             match shown_at(db, tree, &file.path)? {
-                Some((_, indexed)) if indexed > file.indexed => continue,
+                Some((_, indexed)) if is_later(indexed, file.indexed) => continue,
                 Some((row, _)) => grave.take(db, tree, row)?,
                 None => {}
             }
@@ -208,10 +208,12 @@ pub(super) fn clean(db: &Database, go_on: &mut dyn FnMut() -> bool) -> Result<()
 
 fn clean_some(db: &Transaction<'_>, run: i64) -> Result<(), Fault> {
     let begun = Instant::now();
-    // It may have come back to life, or somebody else may be done with it.
-    let select = "SELECT file.id FROM file JOIN run ON run.id = file.run WHERE run.id = ?1 AND run.heartbeat < ?2";
+    // Death is final: a run that lost a file must never show the others. It may have beaten since we looked, though.
+    let kill = "UPDATE run SET heartbeat = 0 WHERE id = ?1 AND heartbeat < ?2";
+    db.execute(kill, [run, now() - DEAD_AFTER])?;
+    let select = "SELECT file.id FROM file JOIN run ON run.id = file.run WHERE run.id = ?1 AND run.heartbeat = 0";
     let mut statement = db.prepare_cached(select)?;
-    let mut rows = statement.query([run, now() - DEAD_AFTER])?;
+    let mut rows = statement.query([run])?;
     let mut remove = db.prepare_cached("DELETE FROM file WHERE id = ?1")?;
     while let Some(row) = rows.next()? {
         if begun.elapsed() > CLEANING {
@@ -219,8 +221,8 @@ fn clean_some(db: &Transaction<'_>, run: i64) -> Result<(), Fault> {
         }
         remove.execute([row.get::<_, i64>(0)?])?;
     }
-    let end = "DELETE FROM run WHERE id = ?1 AND heartbeat < ?2 AND id NOT IN (SELECT run FROM file WHERE run = ?1)";
-    db.execute(end, [run, now() - DEAD_AFTER])?;
+    let end = "DELETE FROM run WHERE id = ?1 AND heartbeat = 0 AND id NOT IN (SELECT run FROM file WHERE run = ?1)";
+    db.execute(end, [run])?;
     Ok(())
 }
 
@@ -261,12 +263,18 @@ impl<'a> Grave<'a> {
     }
 }
 
-/// Of two readings of a file the later one is shown.
+/// Of two readings of a file the later one is shown. One that is yet to come was made when a clock was wrong.
+fn is_later(shown: i64, read: i64) -> bool {
+    shown > read && shown <= now()
+}
+
+/// Buries what is replaced, or was read earlier than what [is shown](is_later).
 fn bury_replaced(db: &Transaction<'_>, tree: i64, run: i64, grave: i64) -> rusqlite::Result<()> {
     db.execute(
         "UPDATE file SET run = ?3 WHERE run = ?2 AND EXISTS (SELECT 1 FROM file AS shown
-         WHERE shown.tree = ?1 AND shown.path = file.path AND shown.indexed > file.indexed)",
-        [tree, run, grave],
+         WHERE shown.tree = ?1 AND shown.path = file.path AND shown.indexed > file.indexed
+         AND shown.indexed <= ?4)",
+        [tree, run, grave, now()],
     )?;
     db.execute(
         "UPDATE file SET tree = NULL, run = ?3
@@ -332,14 +340,18 @@ fn insert(db: &Transaction<'_>, owner: Owner, file: &Prepared) -> rusqlite::Resu
     Ok(())
 }
 
-fn begin_run(db: &Transaction<'_>, root: &str, heartbeat: i64) -> rusqlite::Result<i64> {
+pub(super) fn begin_run(db: &Transaction<'_>, root: &str, heartbeat: i64) -> rusqlite::Result<i64> {
     let mut insert = db.prepare_cached("INSERT INTO run (root, heartbeat) VALUES (?1, ?2)")?;
     insert.insert(params![root, heartbeat])
 }
 
-fn is_alive(db: &Transaction<'_>, run: i64) -> rusqlite::Result<bool> {
-    let mut update = db.prepare_cached("UPDATE run SET heartbeat = ?2 WHERE id = ?1")?;
-    Ok(update.execute([run, now()])? == 1)
+/// Says that a run lives, unless somebody has declared it dead.
+fn is_alive(db: &Transaction<'_>, root: &str, run: i64) -> rusqlite::Result<bool> {
+    let update = "UPDATE run SET heartbeat = ?2 WHERE id = ?1 AND root = ?3 AND heartbeat > 0";
+    Ok(db
+        .prepare_cached(update)?
+        .execute(params![run, now(), root])?
+        == 1)
 }
 
 fn begin_tree(db: &Transaction<'_>, change: &Change<'_>) -> rusqlite::Result<i64> {
@@ -395,3 +407,6 @@ fn counts(db: &Transaction<'_>, tree: i64, left_out: &Tally) -> rusqlite::Result
     }
     Ok(counts)
 }
+
+#[cfg(test)]
+mod tests;

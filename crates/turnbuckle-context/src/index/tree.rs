@@ -103,12 +103,25 @@ pub(super) fn settings(options: &IndexOptions) -> String {
     serde_json::to_string(&settings).expect("strings and numbers are JSON")
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(default)]
 struct Settings {
     scheme: u32,
     include: Vec<String>,
     exclude: Vec<String>,
     max_file_size: u64,
+}
+
+/// What is taken for settings that cannot be read; no scheme has the number 0, so all is read again.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            scheme: 0,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            max_file_size: IndexOptions::default().max_file_size,
+        }
+    }
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Tree> {

@@ -27,8 +27,8 @@ impl Cursor {
             }
             let number = |text: &str| u64::from_str_radix(text, 16).ok();
             Some(Self {
-                created: number(&place[..16])?.cast_signed(),
-                row: number(&place[16..])?.cast_signed(),
+                created: number(place.get(..16)?)?.cast_signed(),
+                row: number(place.get(16..)?)?.cast_signed(),
             })
         };
         parse().ok_or_else(|| {
@@ -56,6 +56,13 @@ mod tests {
         let text = cursor.write(Kind::Skill);
         assert_eq!(Cursor::read(Kind::Skill, &text).unwrap(), cursor);
         assert!(Cursor::read(Kind::Checkpoint, &text).is_err());
+    }
+
+    #[test]
+    fn letters_of_several_bytes_are_refused_though_the_check_holds() {
+        let place = format!("{}é{}", "0".repeat(15), "0".repeat(15));
+        let text = format!("{place}{}", check(Kind::Skill, &place));
+        assert!(Cursor::read(Kind::Skill, &text).is_err());
     }
 
     #[test]

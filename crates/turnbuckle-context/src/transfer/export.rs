@@ -11,12 +11,15 @@ use crate::memory::stored;
 use crate::{ContextError, Library, Owner};
 
 /// What was exported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Exported {
     /// Projects, and what they share as one more.
     pub places: u64,
     /// Checkpoints, remediations and skills.
     pub items: u64,
+    /// What is wrong with each file that could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<String>,
 }
 
 /// Writes an owner's memory as JSON Lines; the format is described in `docs/context-data.md`.
@@ -34,8 +37,12 @@ pub fn export(
         exported: now(),
     };
     write(to, &Record::Header(header))?;
-    let mut exported = Exported::default();
-    for place in places(library, owner, part)? {
+    let found = places(library, owner, part)?;
+    let mut exported = Exported {
+        damaged: found.told(),
+        ..Exported::default()
+    };
+    for place in found.places {
         exported.places += 1;
         exported.items += place.database.read(|db| export_place(db, &place, to))?;
     }

@@ -1,9 +1,9 @@
 //! Forgetting, so that nothing is left.
 
-use rusqlite::params;
+use rusqlite::ToSql;
 
-use super::{Part, Place, places};
-use crate::memory::Kind;
+use super::{Found, Part, places};
+use crate::memory::{Kind, erase};
 use crate::{ContextError, Library, Owner};
 
 /// What shall be forgotten.
@@ -42,41 +42,43 @@ pub struct Forgotten {
 pub fn forget(library: &Library, owner: &Owner, what: &Forget) -> Result<Forgotten, ContextError> {
     match what {
         Forget::Item(id) => {
-            let forgotten = delete(
-                &places(library, owner, &Part::Everything)?,
-                "DELETE FROM item WHERE id = ?1",
-                params![id],
-            )?;
+            let found = places(library, owner, &Part::Everything)?;
+            let forgotten = delete(&found, "id = :wanted", &[(":wanted", id)])?;
             if forgotten.items == 0 {
-                return Err(ContextError::missing(format!("item `{id}`")));
+                // It may be in what could not be read.
+                let missing = || ContextError::missing(format!("item `{id}`"));
+                return Err(found.damaged.into_iter().next().unwrap_or_else(missing));
             }
             Ok(forgotten)
         }
-        Forget::Items { part, kind, before } => delete(
-            &places(library, owner, part)?,
-            "DELETE FROM item WHERE kind = coalesce(?1, kind) AND updated < coalesce(?2, updated + 1)",
-            params![kind.map(Kind::as_str), before],
-        ),
+        Forget::Items { part, kind, before } => {
+            let found = places(library, owner, part)?;
+            let forgotten = delete(
+                &found,
+                "kind = coalesce(:kind, kind) AND updated < coalesce(:before, updated + 1)",
+                &[(":kind", &kind.map(Kind::as_str)), (":before", before)],
+            )?;
+            // What can be forgotten is forgotten before anybody hears of what cannot.
+            found.damaged.into_iter().next().map_or(Ok(forgotten), Err)
+        }
         Forget::All(part) => remove(library, owner, part),
     }
 }
 
 /// Deletes items, and the traces of those that are gone.
 fn delete(
-    places: &[Place],
-    statement: &str,
-    parameters: &[&dyn rusqlite::ToSql],
+    found: &Found,
+    condition: &str,
+    parameters: &[(&str, &dyn ToSql)],
 ) -> Result<Forgotten, ContextError> {
     let mut forgotten = Forgotten {
         traceless: true,
         ..Forgotten::default()
     };
-    for place in places {
-        let items = place
-            .database
-            .write(|db| Ok(db.execute(statement, parameters)?))?;
+    for place in &found.places {
+        let items = erase(&place.database, condition, parameters)?;
         if items > 0 {
-            forgotten.items += items as u64;
+            forgotten.items += items;
             forgotten.traceless &= place.database.scrub()?;
         }
     }

@@ -1,17 +1,18 @@
 //! Reading what was exported.
 //!
-//! Two passes: first every line is checked, loses its secrets and is put aside; then what was put aside is saved, each
-//! project in one transaction. A line that cannot be used is noticed before anything is changed.
+//! Two passes: first every line is checked, loses its secrets and is put aside; then what was put aside is saved, a
+//! little at a time. A line that cannot be used is noticed before anything is changed.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 
 use super::lines::{Line, Lines};
 use super::record::{FORMAT, Header, ItemRecord, Record, VERSION};
-use super::staging::Staging;
+use super::staging::{Records, Staging};
 use crate::database::{Fault, now};
 use crate::memory::{Cleaner, Entry, Kind, Source, check};
 use crate::{ContextError, Database, Library, Owner, Project, Redactor};
@@ -21,6 +22,9 @@ const LONGEST_LINE: usize = 4 * 1024 * 1024;
 const MOST_TOLD: usize = 100;
 const MOST_IN_A_REFUSAL: usize = 5;
 const LARGEST_VECTOR: u32 = 65_536;
+
+/// How long one transaction may take: others wait for it.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// How to import.
 #[derive(Clone, Debug, Default)]
@@ -200,22 +204,36 @@ impl Keeper<'_> {
                 Record::Project { .. } | Record::Shared => records.next()?,
                 other => Some(other),
             };
-            next = database.write(|db| {
-                while let Some(record) = waiting.take() {
-                    match record {
-                        Record::Item(item) => self.keep_item(db, *item)?,
-                        Record::Collection {
-                            branch,
-                            vector_size,
-                        } => keep_collection(db, &branch, vector_size)?,
-                        other => return Ok(Some(other)),
-                    }
-                    waiting = records.next()?;
-                }
-                Ok(None)
-            })?;
+            while waiting.is_some() {
+                next = database.write(|db| self.keep_some(db, &mut waiting, &mut records))?;
+                database.rest();
+            }
         }
         Ok(())
+    }
+
+    /// Saves for a moment. Says what it met that belongs elsewhere.
+    fn keep_some(
+        &mut self,
+        db: &Connection,
+        waiting: &mut Option<Record>,
+        records: &mut Records,
+    ) -> Result<Option<Record>, Fault> {
+        let begun = Instant::now();
+        while begun.elapsed() < SLICE
+            && let Some(record) = waiting.take()
+        {
+            match record {
+                Record::Item(item) => self.keep_item(db, *item)?,
+                Record::Collection {
+                    branch,
+                    vector_size,
+                } => keep_collection(db, &branch, vector_size)?,
+                other => return Ok(Some(other)),
+            }
+            *waiting = records.next()?;
+        }
+        Ok(None)
     }
 
     fn place(&self, record: &Record) -> Result<Arc<Database>, ContextError> {

@@ -1,8 +1,9 @@
 //! What was checked and is not saved yet, in a file that nobody else can read and that is removed in the end.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::export;
 use super::lines::{Line, Lines};
@@ -10,6 +11,9 @@ use super::record::Record;
 use crate::ContextError;
 use crate::database::{make_private_file, make_private_folder};
 use crate::memory::new_id;
+
+/// What was put aside and not touched for so long belongs to nobody.
+const STALE: Duration = Duration::from_secs(60 * 60);
 
 /// What was put aside so far.
 pub(super) struct Staging {
@@ -27,6 +31,7 @@ pub(super) struct Records {
 impl Staging {
     pub(super) fn begin(folder: &Path) -> Result<Self, ContextError> {
         make_private_folder(folder)?;
+        remove_stale(folder);
         let path = folder.join(format!("{}.tmp", new_id("import")));
         make_private_file(&path)?;
         let file = OpenOptions::new().append(true).open(&path);
@@ -49,6 +54,23 @@ impl Staging {
             from: BufReader::new(file),
             _staging: self,
         })
+    }
+}
+
+/// Removes what an import left that was killed. One that runs has just written.
+fn remove_stale(folder: &Path) {
+    let is_stale = |entry: &DirEntry| {
+        let name = entry.file_name();
+        let is_ours = |name: &str| name.starts_with("import_") && name.ends_with(".tmp");
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.ok().and_then(|time| time.elapsed().ok());
+        name.to_str().is_some_and(is_ours) && age.is_some_and(|age| age > STALE)
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_stale(&entry) {
+            // The next import tries again.
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

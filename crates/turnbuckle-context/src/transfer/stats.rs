@@ -14,6 +14,9 @@ use crate::{ContextError, Library, Owner};
 pub struct Stats {
     /// Each project by its root, and what they share.
     pub places: Vec<PlaceStats>,
+    /// What is wrong with each file that could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<String>,
 }
 
 /// How much is kept of a project, or of what projects share.
@@ -38,15 +41,26 @@ pub struct PlaceStats {
 /// Says how much is kept.
 pub fn stats(library: &Library, owner: &Owner) -> Result<Stats, ContextError> {
     let mut all = Vec::new();
-    for place in places(library, owner, &Part::Everything)? {
-        let mut stats = place.database.read(|db| Ok(count(db)?))?;
+    let found = places(library, owner, &Part::Everything)?;
+    let mut damaged = found.told();
+    for place in found.places {
+        let mut stats = match place.database.read(|db| Ok(count(db)?)) {
+            Ok(stats) => stats,
+            Err(error) => {
+                damaged.push(error.to_string());
+                continue;
+            }
+        };
         stats.bytes = size(place.database.path());
         stats.project = place.project;
         stats.root = place.root;
         all.push(stats);
     }
     all.sort_by(|one: &PlaceStats, other| one.root.cmp(&other.root));
-    Ok(Stats { places: all })
+    Ok(Stats {
+        places: all,
+        damaged,
+    })
 }
 
 fn count(db: &Connection) -> rusqlite::Result<PlaceStats> {

@@ -540,6 +540,29 @@ fn what_a_dead_run_left_is_cleaned_away() {
 }
 
 #[test]
+fn what_was_read_when_the_clock_was_wrong_is_read_again() {
+    for files in [1, 300] {
+        let place = Place::with_functions(files);
+        place.index();
+        let spoil = "UPDATE file SET indexed = indexed + 1000000000";
+        place.db.write(|db| Ok(db.execute(spoil, [])?)).unwrap();
+        assert_eq!(place.index().read, files as u64);
+        assert_eq!(place.index().read, 0);
+        place.check();
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_read_leave_no_file_out() {
+    let place = Place::new(&[("a.rs", "fn alpha() {}")]);
+    place.index();
+    let spoil = "UPDATE tree SET settings = 'spoiled'";
+    place.db.write(|db| Ok(db.execute(spoil, [])?)).unwrap();
+    let refreshed = place.refresh(Duration::from_secs(60));
+    assert_eq!((refreshed.removed, place.paths().len()), (0, 1));
+}
+
+#[test]
 fn a_refresh_sees_changes_and_deletions() {
     let place = Place::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
     place.index();

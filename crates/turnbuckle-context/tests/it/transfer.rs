@@ -481,3 +481,131 @@ fn branches_that_would_be_called_the_same_are_not_mixed_up() {
         1
     );
 }
+
+#[test]
+fn much_is_imported_and_forgotten_a_little_at_a_time() {
+    let house = House::empty();
+    let count: u64 = 800;
+    let mut text =
+        "{\"format\":\"turnbuckle-memory\",\"version\":1}\n{\"type\":\"shared\"}\n".to_owned();
+    for number in 0..count {
+        let body: String = (0..80)
+            .map(|word| format!("word{} ", (number * 31 + word * 7) % 5_000))
+            .collect();
+        text += &format!(
+            "{{\"type\":\"item\",\"kind\":\"checkpoint\",\"title\":\"t{number}\",\"body\":\"zanzibar {body}\"}}\n"
+        );
+    }
+    let shared = house.library.shared(&house.ada).unwrap();
+    let left = || {
+        let count = "SELECT count(*) FROM item";
+        let count = shared.read(|db| Ok(db.query_row(count, [], |row| row.get::<_, i64>(0))?));
+        count.unwrap().unsigned_abs()
+    };
+    let all = Forget::Items {
+        part: Part::Shared,
+        kind: None,
+        before: None,
+    };
+    // How often a reader sees a part of the work.
+    let seen_during = |work: &(dyn Fn() -> u64 + Sync)| {
+        std::thread::scope(|scope| {
+            let working = scope.spawn(work);
+            let mut seen = 0;
+            while !working.is_finished() {
+                seen += u64::from((1..count).contains(&left()));
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            assert_eq!(working.join().unwrap(), count);
+            seen
+        })
+    };
+    let import = || house.import(&text, &ImportOptions::default()).unwrap().new;
+    assert!(seen_during(&import) > 0, "all was saved in one transaction");
+    let forget = || forget(&house.library, &house.ada, &all).unwrap().items;
+    assert!(
+        seen_during(&forget) > 0,
+        "all was deleted in one transaction"
+    );
+    assert_eq!(left(), 0);
+    drop(shared);
+    let House { data, library, .. } = house;
+    drop(library);
+    assert!(!is_anywhere(data.path(), "zanzibar"));
+}
+
+#[test]
+fn the_words_of_a_deleted_index_are_in_no_file() {
+    let house = House::furnished();
+    let folder = house.folders[0].path().canonicalize().unwrap();
+    std::fs::write(folder.join("a.rs"), "fn xylophone() { marimba() }").unwrap();
+    let mut watch = |_| std::ops::ControlFlow::Continue(());
+    let options = turnbuckle_context::index::IndexOptions::default();
+    let redactor = Redactor::standard();
+    let database = house.open(0);
+    turnbuckle_context::index::index(&database, &folder, "main", &options, redactor, &mut watch)
+        .unwrap();
+    let name = collections::name(&house.ada, house.project(0).id(), "main");
+
+    let removed = collections::delete(&house.library, &house.ada, &name).unwrap();
+
+    assert_eq!((removed.files, removed.chunks), (1, 1));
+    drop(database);
+    let House { data, library, .. } = house;
+    // Whoever closes the file last moves everything into it.
+    drop(library);
+    assert!(is_anywhere(data.path(), "zanzibar"));
+    assert!(!is_anywhere(data.path(), "xylophon") && !is_anywhere(data.path(), "marimba"));
+}
+
+#[test]
+fn a_damaged_project_hides_no_other() {
+    let house = House::furnished();
+    let damaged = house
+        .data
+        .path()
+        .join(house.ada.id())
+        .join("0123456789abcdef.db");
+    std::fs::write(damaged, "no database at all, and long enough".repeat(100)).unwrap();
+
+    let stats = stats(&house.library, &house.ada).unwrap();
+    assert_eq!((stats.places.len(), stats.damaged.len()), (3, 1));
+    let exported = export(
+        &house.library,
+        &house.ada,
+        &Part::Everything,
+        &mut Vec::new(),
+    )
+    .unwrap();
+    assert_eq!((exported.items, exported.damaged.len()), (4, 1));
+    assert!(exported.damaged[0].contains("damaged"));
+    assert!(
+        !collections::list(&house.library, &house.ada)
+            .unwrap()
+            .is_empty()
+    );
+    let all = Forget::Items {
+        part: Part::Everything,
+        kind: None,
+        before: None,
+    };
+    let error = forget(&house.library, &house.ada, &all).unwrap_err();
+    assert!(error.to_string().contains("damaged"), "{error}");
+    assert_eq!(house.count(), 0);
+}
+
+#[test]
+fn what_a_killed_import_left_is_removed_by_the_next_one() {
+    let house = House::furnished();
+    let folder = house.data.path().join(house.ada.id());
+    let (old, new) = (folder.join("import_old.tmp"), folder.join("import_new.tmp"));
+    for (path, age) in [(&old, 7_200), (&new, 60)] {
+        std::fs::write(path, "put aside").unwrap();
+        let file = std::fs::File::options().append(true).open(path).unwrap();
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        file.set_modified(time).unwrap();
+    }
+    let exported = house.export(&Part::Everything);
+    house.import(&exported, &ImportOptions::default()).unwrap();
+    assert_eq!((old.exists(), new.exists()), (false, true));
+}

@@ -9,6 +9,7 @@ use turnbuckle_context::transfer;
 use super::{Shelf, count};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::output::plain;
 
 /// Write what is remembered as JSON Lines
 ///
@@ -30,14 +31,17 @@ impl Export {
         let part = shelf.part(self.project.as_ref(), context)?;
         let Some(file) = &self.output else {
             let mut stdout = BufWriter::new(std::io::stdout().lock());
-            transfer::export(&shelf.library, &shelf.owner, &part, &mut stdout)?;
-            return Ok(stdout.flush()?);
+            let exported = transfer::export(&shelf.library, &shelf.owner, &part, &mut stdout)?;
+            stdout.flush()?;
+            tell_damaged(&exported, context);
+            return Ok(());
         };
         let file = context.environment.cwd.join(file);
         let mut writer = BufWriter::new(create(&file)?);
         let exported = transfer::export(&shelf.library, &shelf.owner, &part, &mut writer)?;
         let written = writer.flush().and_then(|()| writer.get_ref().sync_all());
         written.map_err(|error| unwritable(&file, &error))?;
+        tell_damaged(&exported, context);
         if context.options.json {
             return context.json(&exported);
         }
@@ -48,6 +52,14 @@ impl Export {
             file.display()
         ));
         Ok(())
+    }
+}
+
+/// A file that could not be read is not in the export, and nobody shall think it is.
+fn tell_damaged(exported: &transfer::Exported, context: &Context) {
+    for damaged in &exported.damaged {
+        let text = format!("not exported: {}\n", plain::line(damaged));
+        context.voice.say(&text);
     }
 }
 

@@ -20,6 +20,9 @@ impl Stats {
         if context.options.json {
             return context.json(&stats);
         }
+        for damaged in &stats.damaged {
+            context.voice.say(&format!("{}\n", plain::line(damaged)));
+        }
         if stats.places.is_empty() {
             context.voice.say("nothing is kept yet\n");
             return Ok(());
