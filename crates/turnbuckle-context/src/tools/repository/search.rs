@@ -179,7 +179,9 @@ fn current(
 /// A file without secrets that were none to the rules of the day on which it was indexed.
 fn clean(desk: &Desk, mut file: FileHit) -> FileHit {
     for chunk in &mut file.chunks {
-        chunk.body = desk.redactor().redact(&chunk.body).text.into_owned();
+        for text in [&mut chunk.symbol, &mut chunk.body] {
+            *text = desk.redactor().redact(text).text.into_owned();
+        }
     }
     file
 }
