@@ -15,6 +15,10 @@ pub(crate) use text::{cut, one_line, plural, time};
 /// Tokens that an answer has at most, unless the caller says.
 const MAX_TOKENS: usize = 4_000;
 
+/// Tags of an item that is told in a line, and the length of each.
+const FEW_TAGS: usize = 8;
+const SHORT_TAG: usize = 40;
+
 /// What can be told in words as well as in data.
 pub(crate) trait Readable {
     /// The text that clients show which read no data. Compact, and as complete as the data.
@@ -111,16 +115,29 @@ impl Wanted {
                 let Some(tried) = mode else { break None };
                 let shaped = shape(item, tried);
                 let size = size(&shaped);
-                if size <= room {
+                // Without a first item there would be no place to go on from.
+                let is_last_form = is_first && tried.shorter().is_none();
+                if size <= room || is_last_form {
                     break Some((shaped, size));
                 }
                 mode = tried.shorter().filter(|_| is_first);
             };
             let Some((shaped, size)) = fitting else { break };
-            room -= size;
+            room = room.saturating_sub(size);
             shown.push(shaped);
         }
         shown
+    }
+}
+
+/// The tags of an item: all, or a few where a line is all that is told of it.
+pub(crate) fn tags(all: &[String], mode: ContentMode) -> Vec<String> {
+    match mode {
+        ContentMode::Minimal => {
+            let few = all.iter().take(FEW_TAGS);
+            few.map(|tag| cut(tag, SHORT_TAG).into_owned()).collect()
+        }
+        ContentMode::Preview | ContentMode::Full => all.to_vec(),
     }
 }
 

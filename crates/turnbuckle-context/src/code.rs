@@ -109,7 +109,7 @@ pub fn search(db: &Database, tree: &Tree, query: &CodeQuery) -> Result<Vec<FileH
     if tree.counts.chunks > MOST_FOR_RELATED {
         question.related_fts = None;
     }
-    let filter = Filter::new(tree, query);
+    let filter = Filter::new(tree, query)?;
     db.read(|db| {
         let by_words = rank(&question, lexical::candidates(db, &question, &filter)?);
         let mut files = match &query.dense {

@@ -11,7 +11,7 @@ use rusqlite::params;
 
 use self::branches::{Branches, label};
 use crate::database::now;
-use crate::{ContextError, Database, Library, Owner};
+use crate::{ContextError, Database, Library, Owner, Redactor};
 
 const LARGEST_VECTOR: u64 = 65_536;
 const LONGEST_BRANCH: usize = 255;
@@ -51,6 +51,11 @@ pub fn create(
     vector_size: u64,
 ) -> Result<Collection, ContextError> {
     let parsed = Name::parse(name)?;
+    if holds_secret(parsed.branch) {
+        return Err(ContextError::refused(
+            "the name looks as if it held a secret, and names are kept; give another one",
+        ));
+    }
     if !(1..=LARGEST_VECTOR).contains(&vector_size) {
         return Err(ContextError::refused(format!(
             "`vector_size` is {vector_size}; give a number from 1 to {LARGEST_VECTOR}"
@@ -185,6 +190,13 @@ fn unknown(name: &str) -> ContextError {
     ContextError::missing(format!(
         "collection `{name}`; list the collections to see their names"
     ))
+}
+
+/// Whether a secret stands in a name. Where a branch has `/` a name has `_`, and a secret may begin after each.
+fn holds_secret(branch: &str) -> bool {
+    let after = branch.match_indices('_').map(|(at, _)| &branch[at + 1..]);
+    let mut parts = std::iter::once(branch).chain(after);
+    parts.any(|part| !Redactor::standard().redact(part).findings.is_empty())
 }
 
 fn is_id(text: &&str) -> bool {

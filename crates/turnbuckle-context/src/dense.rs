@@ -47,7 +47,8 @@ impl Desk {
         if self.is_resting() {
             return (None, Embeddings::Unavailable);
         }
-        let question = self.redactor().redact(text).text.into_owned();
+        let question = self.redactor().redact(text).text;
+        let question = embedding::seen(&question).to_owned();
         let problem = match timeout(PATIENCE, embedder.embed(vec![question])).await {
             Ok(Ok(mut vectors)) => match vectors.pop() {
                 Some(vector) => {
@@ -56,6 +57,11 @@ impl Desk {
                 }
                 None => "it gave no vector".to_owned(),
             },
+            Ok(Err(problem @ ContextError::EmbeddingRefused(_))) => {
+                // Other questions may fare better.
+                tracing::warn!(model = embedder.model(), %problem, "searching by words alone");
+                return (None, Embeddings::Unavailable);
+            }
             Ok(Err(problem)) => problem.to_string(),
             Err(_) => "it took too long".to_owned(),
         };
@@ -80,14 +86,12 @@ impl Desk {
         tokio::spawn(async move {
             let _turn = turn;
             let go_on = |_| ControlFlow::Continue(());
-            let fill = async {
-                embedding::fill(&database, &*embedder, Of::Item, go_on).await?;
-                embedding::fill(&database, &*embedder, Of::Chunk, go_on).await?;
-                Ok::<_, ContextError>(())
-            };
-            if let Err(error) = fill.await {
-                tracing::warn!(%error, "embeddings are missing");
-                desk.rest_until(Instant::now() + REST);
+            // What is wrong with texts of one kind need not be wrong with the others.
+            for of in [Of::Item, Of::Chunk] {
+                if let Err(error) = embedding::fill(&database, &*embedder, of, go_on).await {
+                    tracing::warn!(%error, "embeddings are missing");
+                    desk.rest_until(Instant::now() + REST);
+                }
             }
         });
     }

@@ -17,6 +17,7 @@ use crate::ContextError;
 
 pub use fill::{Filled, Progress, fill};
 pub(crate) use nearest::nearest;
+pub(crate) use pending::seen;
 pub use pending::{Coverage, Pending, coverage, missing, put};
 
 /// What an embedder is still working on.

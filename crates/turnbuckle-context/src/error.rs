@@ -38,6 +38,9 @@ pub enum ContextError {
     /// The provider of embeddings did not answer.
     #[error("the embeddings cannot be had")]
     Embedding(#[source] Box<dyn Error + Send + Sync>),
+    /// The provider of embeddings does not take this text, and will not; others it may.
+    #[error("the embedding of this text is refused")]
+    EmbeddingRefused(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// What is wrong with a database.

@@ -28,7 +28,7 @@ pub(crate) fn message(error: &ContextError) -> String {
                 "`{name}` cannot be used ({kind}); tell the user to check that it is there and may be read"
             )
         }
-        ContextError::Embedding(_) => {
+        ContextError::Embedding(_) | ContextError::EmbeddingRefused(_) => {
             "the embeddings cannot be had now; try again later".to_owned()
         }
     }

@@ -159,7 +159,7 @@ pub fn index(
     redactor: &Redactor,
     watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
 ) -> Result<Indexed, ContextError> {
-    let root_text = checked(root, options)?;
+    let root_text = checked(root, options, redactor)?;
     let begun = now();
     store::clean(db, &mut || watch(Step::default()).is_continue())?;
     let is_current = tree::find(db, root_text)?.is_none_or(|tree| tree.is_current);
@@ -208,7 +208,23 @@ pub fn index(
     })
 }
 
-fn checked<'r>(root: &'r Path, options: &IndexOptions) -> Result<&'r str, ContextError> {
+fn checked<'r>(
+    root: &'r Path,
+    options: &IndexOptions,
+    redactor: &Redactor,
+) -> Result<&'r str, ContextError> {
+    // They are kept with the index as they are given.
+    let holds_secret = |pattern: &String| !redactor.redact(pattern).findings.is_empty();
+    if options
+        .include
+        .iter()
+        .chain(&options.exclude)
+        .any(holds_secret)
+    {
+        return Err(ContextError::refused(
+            "a pattern looks as if it held a secret, and patterns are kept; write `*` in its place",
+        ));
+    }
     if !(1..=IndexOptions::MOST_FILE_SIZE).contains(&options.max_file_size) {
         return Err(ContextError::refused(format!(
             "`max_file_size` must be between 1 and {} bytes",

@@ -70,20 +70,18 @@ impl Library {
 
     /// Finds the project of a folder. One that is gone is found if something is kept of it.
     pub fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
-        let project = match Project::at(path) {
-            Ok(project) => project,
-            Err(error) => match Project::remembered(path) {
-                Ok(gone) if self.file(owner, gone.id()).exists() => gone,
-                _ => return Err(error),
-            },
-        };
-        if self.allows(project.folder()) {
-            return Ok(project);
+        let found = Project::at(path).or_else(|error| match Project::remembered(path) {
+            Ok(gone) if self.file(owner, gone.id()).exists() => Ok(gone),
+            _ => Err(error),
+        });
+        match found {
+            Ok(project) if self.allows(project.folder()) => Ok(project),
+            // What is wrong with a folder is told only to who may know that it is there.
+            Err(error) if self.allows(Path::new(path)) => Err(error),
+            _ => Err(ContextError::refused(format!(
+                "`{path}` is in none of the folders that this server may use"
+            ))),
         }
-        Err(ContextError::refused(format!(
-            "`{}` is in none of the folders that this server may use",
-            project.folder().display()
-        )))
     }
 
     /// Opens what is kept of a project, and begins it if there is nothing.
@@ -284,6 +282,19 @@ mod tests {
             .project(&ada, outside.path().to_str().unwrap())
             .unwrap_err();
         assert!(error.to_string().contains("none of the folders"));
+        let said = |path: &Path| {
+            let path = path.to_str().unwrap();
+            let error = library.project(&ada, path).unwrap_err().to_string();
+            error.replace(path, "it")
+        };
+        let nowhere = outside.path().join("nowhere");
+        assert_eq!(
+            said(&nowhere),
+            said(outside.path()),
+            "nobody learns which is there"
+        );
+        let inside = inside.path().canonicalize().unwrap();
+        assert!(said(&inside.join("nowhere")).contains("existing folder"));
     }
 
     #[cfg(unix)]

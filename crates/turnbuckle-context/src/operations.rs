@@ -97,6 +97,17 @@ pub fn find(database: &Database, id: &str) -> Result<Option<Operation>, ContextE
     Ok(found.map(|operation| operation.judged_at(now())))
 }
 
+/// The operations that are not over and not taken for dead, newest first.
+pub(crate) fn running(database: &Database) -> Result<Vec<String>, ContextError> {
+    let select = "SELECT id FROM operation WHERE status IN ('pending', 'running') AND updated >= ?1 \
+                  ORDER BY created DESC LIMIT 20";
+    database.read(|db| {
+        let mut select = db.prepare_cached(select)?;
+        let ids = select.query_map([now() - LONGEST_SILENCE], |row| row.get(0))?;
+        Ok(ids.collect::<Result<_, _>>()?)
+    })
+}
+
 impl Operation {
     /// Nobody can say that an operation failed whose process was ended; its silence does.
     fn judged_at(mut self, now: i64) -> Self {
@@ -200,6 +211,11 @@ mod tests {
         let operation = find(&database, &id).unwrap().unwrap();
         let later = operation.updated + LONGEST_SILENCE + 1;
         assert_eq!(operation.judged_at(later).status, Status::Failed);
+        assert_eq!(running(&database).unwrap(), [&*id]);
+        let age = "UPDATE operation SET updated = updated - ?1";
+        let age = |db: &rusqlite::Transaction<'_>| Ok(db.execute(age, [LONGEST_SILENCE + 1])?);
+        database.write(age).unwrap();
+        assert_eq!(running(&database).unwrap(), [""; 0]);
     }
 
     #[test]

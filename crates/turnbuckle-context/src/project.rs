@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::ContextError;
 use crate::owner::short_hash;
+use crate::{ContextError, Redactor};
 
 /// The branch of what is under no version control.
 const NO_BRANCH: &str = "default";
@@ -34,7 +34,8 @@ impl Project {
                 NO_BRANCH.to_owned(),
             ));
         };
-        let branch = branch(&git.folder).unwrap_or_else(|| NO_BRANCH.to_owned());
+        let branch = git.folder.as_deref().and_then(branch);
+        let branch = branch.unwrap_or_else(|| NO_BRANCH.to_owned());
         let root = git.main_checkout.unwrap_or_else(|| checkout.clone());
         Ok(Self::new(root, checkout, folder, branch))
     }
@@ -89,8 +90,8 @@ impl Project {
 
 /// What a `.git` says.
 struct Git {
-    /// Where `HEAD` is.
-    folder: PathBuf,
+    /// Where `HEAD` is, as far as that is believed.
+    folder: Option<PathBuf>,
     /// The checkout of the repository that this is a worktree of.
     main_checkout: Option<PathBuf>,
 }
@@ -140,30 +141,44 @@ fn git_of(checkout: &Path) -> Option<Git> {
     let entry = checkout.join(".git");
     let kind = fs::symlink_metadata(&entry).ok()?;
     if kind.is_dir() {
-        return entry.join("HEAD").is_file().then_some(Git {
-            folder: entry,
+        let has_head = fs::symlink_metadata(entry.join("HEAD")).is_ok();
+        return has_head.then_some(Git {
+            folder: Some(entry),
             main_checkout: None,
         });
     }
     let text = read_small(&entry)?;
     let named = text.strip_prefix("gitdir:")?.trim();
     let folder = checkout.join(named).canonicalize().ok()?;
-    let main_checkout = main_checkout(&entry, &folder);
+    if links_back(&entry, &folder) {
+        return Some(Git {
+            main_checkout: main_checkout(&folder),
+            folder: Some(folder),
+        });
+    }
     Some(Git {
-        folder,
-        main_checkout,
+        folder: Some(folder).filter(|folder| is_module(checkout, folder)),
+        main_checkout: None,
     })
 }
 
-/// The checkout of the repository that a worktree belongs to.
+/// Whether a repository says that this is a worktree of it.
 ///
 /// Any folder can say that it is a worktree of a repository. It is believed if the repository says so as well.
-fn main_checkout(entry: &Path, folder: &Path) -> Option<PathBuf> {
-    let back = read_small(&folder.join("gitdir"))?;
-    let back = Path::new(back.trim()).canonicalize().ok()?;
-    if back != entry.canonicalize().ok()? {
-        return None;
-    }
+fn links_back(entry: &Path, folder: &Path) -> bool {
+    let back = read_small(&folder.join("gitdir"));
+    let back = back.and_then(|back| Path::new(back.trim()).canonicalize().ok());
+    back.is_some() && back == entry.canonicalize().ok()
+}
+
+/// Whether this is where a repository around a checkout keeps what belongs to a submodule.
+fn is_module(checkout: &Path, folder: &Path) -> bool {
+    let mut around = checkout.ancestors().skip(1);
+    around.any(|around| folder.starts_with(around.join(".git/modules")))
+}
+
+/// The checkout of the repository that a worktree belongs to, whose own folder this is.
+fn main_checkout(folder: &Path) -> Option<PathBuf> {
     let common = read_small(&folder.join("commondir"))?;
     let common = folder.join(common.trim()).canonicalize().ok()?;
     // The worktree's own folder is in the repository that it names.
@@ -173,21 +188,24 @@ fn main_checkout(entry: &Path, folder: &Path) -> Option<PathBuf> {
     common.parent().map(Path::to_owned)
 }
 
+/// The branch that `HEAD` names. It goes into everything that is kept, so it loses its secrets here.
 fn branch(git: &Path) -> Option<String> {
     let head = read_small(&git.join("HEAD"))?;
     let head = head.trim();
-    match head.strip_prefix("ref:") {
-        Some(name) => {
-            let name = name.trim();
-            Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned())
-        }
-        None => head.get(..12).map(str::to_owned),
-    }
+    let Some(name) = head.strip_prefix("ref:") else {
+        let is_commit =
+            matches!(head.len(), 40 | 64) && head.bytes().all(|byte| byte.is_ascii_hexdigit());
+        return is_commit.then(|| head[..12].to_owned());
+    };
+    let name = name.trim();
+    let name = name.strip_prefix("refs/heads/").unwrap_or(name);
+    Some(Redactor::standard().redact(name).text.into_owned())
 }
 
-/// Reads a file that should have a line or two.
+/// Reads a file that should have a line or two. A link may lead to what is nobody's business here.
 fn read_small(path: &Path) -> Option<String> {
-    let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
+    let metadata = fs::symlink_metadata(path).ok();
+    let size = metadata.filter(fs::Metadata::is_file)?.len();
     (size <= 8 * 1024).then(|| fs::read_to_string(path).ok())?
 }
 

@@ -240,14 +240,18 @@ pub(crate) async fn complete_id(
                 .chain(library.known_shared(&owner)?)
                 .collect(),
         };
-        let mut items = Vec::new();
+        let mut ids = Vec::new();
         for database in databases {
-            items.extend(memory::list(&database, kind, MOST_COMPLETIONS, None)?.items);
+            ids.extend(memory::ids(
+                &database,
+                kind,
+                &typed.value,
+                MOST_COMPLETIONS,
+            )?);
         }
-        items.sort_by_key(|item| std::cmp::Reverse(item.created));
-        let ids = items.into_iter().map(|item| item.id);
-        let fitting = ids.filter(|id| id.starts_with(&typed.value));
-        Ok(fitting.take(MOST_COMPLETIONS).collect())
+        ids.sort_by_key(|(created, _)| std::cmp::Reverse(*created));
+        let newest = ids.into_iter().take(MOST_COMPLETIONS);
+        Ok(newest.map(|(_, id)| id).collect())
     });
     ids.await.map_err(for_reader)
 }
@@ -263,11 +267,9 @@ pub(crate) async fn complete_skill(
         let Some(shared) = desk.library().known_shared(&owner)? else {
             return Ok(Vec::new());
         };
-        let skills = memory::list(&shared, Kind::Skill, MOST_SKILLS, None)?.items;
-        Ok(fitting(
-            skills.into_iter().map(|item| item.title),
-            &typed.value,
-        ))
+        let names = memory::titles(&shared, Kind::Skill, MOST_SKILLS)?.into_iter();
+        let clean = |name: String| desk.redactor().redact(&name).text.into_owned();
+        Ok(fitting(names.map(clean), &typed.value))
     });
     names.await.map_err(for_reader)
 }

@@ -114,11 +114,12 @@ impl Catalog {
         if self.resources.is_open() && self.templates.is_open() {
             return false;
         }
-        let is_named = self.resources.has(uri)
-            || self
-                .templates
-                .iter()
-                .any(|template| template.template.matches(uri).is_some());
+        // A template for everyone may be a way to read it; it does not tell everyone that it is there.
+        if self.resources.has(uri) {
+            return self.resources.get(uri, principal).is_none();
+        }
+        let mut templates = self.templates.iter();
+        let is_named = templates.any(|template| template.template.matches(uri).is_some());
         let is_there = |found: Found| found.is_there(uri);
         is_named && !self.find_resource(uri, principal).is_some_and(is_there)
     }

@@ -96,7 +96,7 @@ impl Resource {
     /// Offers the resource only to callers of whom `predicate` says so, as [`Tool::visible_to`] does with tools.
     ///
     /// Nobody else can subscribe to it or hears of its updates. A template that describes the same URI is another way
-    /// to it, with a predicate of its own.
+    /// to read it, with a predicate of its own; it lets nobody hear of updates who may not see the resource.
     ///
     /// ```
     /// use turnbuckle_server::Resource;

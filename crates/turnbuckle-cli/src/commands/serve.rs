@@ -34,7 +34,7 @@ use signals::Signals;
 /// and with --verbose every request.
 ///
 /// Settings may also stand in a file, turnbuckle/serve.toml in the folder for configurations or the one that --config
-/// names: listen, data, half-life, roots, and a table [embeddings] with url, model and api-key-env. What the command line
+/// names: listen, data, half-life, roots, and a table `[embeddings]` with url, model and api-key-env. What the command line
 /// says counts more.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {

@@ -57,3 +57,13 @@ fn times_that_no_clock_shows_do_no_harm() {
     assert_eq!(time(-1), "1970-01-01T00:00:00Z");
     assert_eq!(time(i64::MAX), "9999-12-31T23:59:59Z");
 }
+
+#[test]
+fn the_first_is_there_even_if_nothing_fits() {
+    let shown = wanted(ContentMode::Full, 0).fit(&["x", "y"], shape);
+    assert_eq!(shown.len(), 1, "paging goes on behind it");
+    let many = vec!["t".repeat(100); 50];
+    let few = tags(&many, ContentMode::Minimal);
+    assert!(few.len() == FEW_TAGS && few[0].len() <= SHORT_TAG + 3);
+    assert_eq!(tags(&many, ContentMode::Full), many);
+}

@@ -9,7 +9,9 @@ use crate::{ContextError, Database};
 /// Texts that a provider gets at once.
 const BATCH: usize = 32;
 /// Texts in a row that fail one by one before the provider is given up.
-const PATIENCE: usize = 3;
+const MOST_FAILURES: usize = 3;
+/// Texts in a row that a provider does not take before it is given up: it may be one that takes none.
+const MOST_REFUSALS: usize = 2 * BATCH;
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,7 @@ pub async fn fill(
         total: covered.all.saturating_sub(covered.made),
     };
     let mut filled = Filled::default();
+    let mut patience = Patience::default();
     let mut after = 0;
     loop {
         if watch(progress).is_break() {
@@ -60,7 +63,7 @@ pub async fn fill(
         };
         after = last.row;
         let count = batch.len();
-        let made = embed(embedder, batch).await?;
+        let made = embed(embedder, batch, &mut patience).await?;
         let keep = move |db: &Database, model: &str| put(db, of, model, made);
         let kept = on(database, &model, keep).await?;
         filled.made += kept;
@@ -74,30 +77,56 @@ pub async fn fill(
 async fn embed(
     embedder: &dyn Embedder,
     batch: Vec<Pending>,
+    patience: &mut Patience,
 ) -> Result<Vec<(Pending, Vec<f32>)>, ContextError> {
     let texts = batch.iter().map(|pending| pending.text.clone()).collect();
     let problem = match embedder.embed(texts).await {
-        Ok(vectors) => return Ok(batch.into_iter().zip(vectors).collect()),
-        Err(problem) if batch.len() == 1 => {
-            tracing::debug!(row = batch[0].row, %problem, "no embedding of a text");
-            return Err(problem);
+        Ok(vectors) => {
+            *patience = Patience::default();
+            return Ok(batch.into_iter().zip(vectors).collect());
         }
         Err(problem) => problem,
     };
+    if let [pending] = &*batch {
+        tracing::debug!(row = pending.row, %problem, "no embedding of a text");
+        return match problem {
+            ContextError::EmbeddingRefused(_) => patience.bear(problem).map(|()| Vec::new()),
+            problem => Err(problem),
+        };
+    }
     tracing::debug!(%problem, texts = batch.len(), "a batch failed; trying its texts alone");
     let mut made = Vec::new();
-    let mut failures = 0;
     for pending in batch {
         match embedder.embed(vec![pending.text.clone()]).await {
             Ok(mut vectors) => {
-                failures = 0;
+                *patience = Patience::default();
                 made.extend(vectors.pop().map(|vector| (pending, vector)));
             }
-            Err(problem) if failures + 1 == PATIENCE => return Err(problem),
-            Err(_) => failures += 1,
+            Err(problem) => patience.bear(problem)?,
         }
     }
     Ok(made)
+}
+
+/// How often in a row a provider failed, or did not take a text.
+#[derive(Default)]
+struct Patience {
+    failures: usize,
+    refusals: usize,
+}
+
+impl Patience {
+    /// Passes over a text, unless it has become clear that the others will fare no better.
+    fn bear(&mut self, problem: ContextError) -> Result<(), ContextError> {
+        match problem {
+            ContextError::EmbeddingRefused(_) => self.refusals += 1,
+            _ => self.failures += 1,
+        }
+        match self.failures < MOST_FAILURES && self.refusals < MOST_REFUSALS {
+            true => Ok(()),
+            false => Err(problem),
+        }
+    }
 }
 
 /// Does work on a database where waiting for a disk holds up nobody.

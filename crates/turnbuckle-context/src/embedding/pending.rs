@@ -139,6 +139,11 @@ fn pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
 }
 
 /// So much of a text, up to the last letter that is whole.
+/// What a model gets to see of a text that somebody asks about: as much as of those that are kept.
+pub(crate) fn seen(text: &str) -> &str {
+    beginning(text, MOST_TEXT)
+}
+
 fn beginning(text: &str, most: usize) -> &str {
     let mut ends = (0..=most.min(text.len())).rev();
     let end = ends.find(|at| text.is_char_boundary(*at));

@@ -10,12 +10,19 @@ struct Toy {
     calls: AtomicUsize,
     /// A text with this in it is too much.
     bad: &'static str,
+    /// It says so, and not only that it failed.
+    is_clear: bool,
 }
 
 impl Toy {
     fn new(bad: &'static str) -> Self {
         let calls = AtomicUsize::new(0);
-        Self { calls, bad }
+        let is_clear = false;
+        Self {
+            calls,
+            bad,
+            is_clear,
+        }
     }
 }
 
@@ -28,6 +35,7 @@ impl Embedder for Toy {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let is_bad = |text: &String| !self.bad.is_empty() && text.contains(self.bad);
         let made = match texts.iter().any(is_bad) {
+            true if self.is_clear => Err(ContextError::EmbeddingRefused("too long".into())),
             true => Err(ContextError::Embedding("too long".into())),
             false => Ok(texts.iter().map(|text| toy(text)).collect()),
         };
@@ -148,6 +156,36 @@ async fn a_text_that_is_too_much_does_not_hold_up_the_others() {
     }
     let filled = shelf.fill(&Toy::new("huge"), Of::Item).await.unwrap();
     assert_eq!((filled.made, filled.left), (2, 1));
+}
+
+#[tokio::test]
+async fn texts_that_are_refused_are_passed_over_however_they_lie() {
+    let shelf = shelf();
+    for number in 0..5 {
+        shelf.item(&format!("{number} huge"));
+    }
+    for number in 0..28 {
+        shelf.item(&format!("{number} tea"));
+    }
+    // Alone in the last batch.
+    shelf.change(shelf.item("last"), "last huge");
+    let mut toy = Toy::new("huge");
+    toy.is_clear = true;
+    let filled = shelf.fill(&toy, Of::Item).await.unwrap();
+    assert_eq!((filled.made, filled.left), (28, 6));
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_everything_is_given_up() {
+    let shelf = shelf();
+    for number in 0..200 {
+        shelf.item(&format!("{number} huge"));
+    }
+    let mut toy = Toy::new("huge");
+    toy.is_clear = true;
+    let failed = shelf.fill(&toy, Of::Item).await;
+    assert!(matches!(failed, Err(ContextError::EmbeddingRefused(_))));
+    assert!(toy.calls.load(Ordering::Relaxed) < 100);
 }
 
 #[tokio::test]

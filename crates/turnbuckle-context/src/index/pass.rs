@@ -111,6 +111,7 @@ impl Pass<'_> {
         when_stopped: WhenStopped,
         watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
     ) -> Result<Ended, ContextError> {
+        self.stays_put()?;
         let before = tree::find(self.db, self.root_text)?;
         let known = match &before {
             Some(tree) => store::known(self.db, tree.id)?,
@@ -123,6 +124,7 @@ impl Pass<'_> {
         }
         let jobs = std::mem::take(&mut plan.jobs);
         let root = Root::new(self.root).map_err(|error| ContextError::file(self.root, error))?;
+        self.stays_put()?;
         let pool = Pool {
             root: &root,
             jobs: &jobs,
@@ -143,6 +145,19 @@ impl Pass<'_> {
             return ended.and_then(|ended| cleaned.map(|()| ended));
         }
         ended
+    }
+}
+
+impl Pass<'_> {
+    /// Sees that the folder is where its path says. A link in its place may lead where nobody was allowed to look.
+    fn stays_put(&self) -> Result<(), ContextError> {
+        match self.root.canonicalize() {
+            Ok(place) if place != self.root => Err(ContextError::refused(
+                "the folder has moved: its path has become a link; give the path that it leads to",
+            )),
+            // One that is gone has nothing to read.
+            _ => Ok(()),
+        }
     }
 }
 

@@ -53,6 +53,10 @@ pub fn save(
         Ok((item, is_new, operation))
     })?;
     similar_to.retain(|similar| similar.id != item.id);
+    // They may have been saved when fewer rules were known.
+    for similar in &mut similar_to {
+        similar.title = redactor.redact(&similar.title).text.into_owned();
+    }
     Ok(Saved {
         item,
         is_new,

@@ -106,3 +106,39 @@ fn what_is_no_folder_is_refused_with_advice() {
         assert!(error.contains(said), "{wrong}: {error}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_head_that_is_a_link_or_no_commit_names_no_branch() {
+    let (_keep, path) = folder();
+    repository(&path, "not a commit, but something long enough to be one\n");
+    assert_eq!(at(&path).branch(), "default");
+    fs::write(path.join("elsewhere"), "ref: refs/heads/private\n").unwrap();
+    fs::remove_file(path.join(".git/HEAD")).unwrap();
+    std::os::unix::fs::symlink(path.join("elsewhere"), path.join(".git/HEAD")).unwrap();
+    assert_eq!(at(&path).branch(), "default");
+    assert_eq!(at(&path).root(), path);
+}
+
+#[test]
+fn the_head_of_another_repository_is_not_read() {
+    let (_keep, path) = folder();
+    let (main, thief) = (path.join("main"), path.join("thief"));
+    repository(&main, "ref: refs/heads/private\n");
+    fs::create_dir_all(&thief).unwrap();
+    fs::write(thief.join(".git"), "gitdir: ../main/.git\n").unwrap();
+    assert_eq!(at(&thief).branch(), "default");
+}
+
+#[test]
+fn a_submodule_has_its_own_branch() {
+    let (_keep, path) = folder();
+    repository(&path, "ref: refs/heads/main\n");
+    let (own, module) = (path.join(".git/modules/part"), path.join("part"));
+    fs::create_dir_all(&own).unwrap();
+    fs::create_dir_all(&module).unwrap();
+    fs::write(own.join("HEAD"), "ref: refs/heads/topic\n").unwrap();
+    fs::write(module.join(".git"), "gitdir: ../.git/modules/part\n").unwrap();
+    assert_eq!(at(&module).branch(), "topic");
+    assert_eq!(at(&module).root(), module);
+}

@@ -9,7 +9,7 @@ use crate::answer::one_line;
 use crate::collections::{self, Collection};
 use crate::desk::Desk;
 use crate::memory::{self, Item, Kind};
-use crate::{ContextError, Database, Owner, known, resources};
+use crate::{ContextError, Database, Owner, Owners, known, resources};
 
 /// Checkpoints and remediations of one project that are listed.
 const MOST_OF_A_KIND: usize = 20;
@@ -89,7 +89,11 @@ fn read(desk: &Desk, owner: &Owner, place: &str) -> Result<Option<Read>, Context
         let Some(shared) = library.known_shared(owner)? else {
             return Ok(None);
         };
-        let skills = memory::list(&shared, Kind::Skill, MOST_SKILLS, None)?.items;
+        let skills = match desk.owners() {
+            Owners::One(_) => memory::list(&shared, Kind::Skill, MOST_SKILLS, None)?.items,
+            // The skills extension shows the same to everyone, so theirs are not published.
+            Owners::ByPrincipal => Vec::new(),
+        };
         let skills = skills.into_iter().map(|item| desk.clean(item)).collect();
         return Ok(Some((newest(desk, &shared, Kind::Remediation)?, skills)));
     }

@@ -11,7 +11,7 @@ use turnbuckle_server::{Context, Tool};
 use super::memories::{self, Page, Receipt, Search, rounded};
 use super::tool;
 use crate::ContextError;
-use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, time};
+use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, tags, time};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
 use crate::memory::{self, Draft, Item, Kind};
@@ -227,7 +227,7 @@ impl Checkpoint {
             branch: item.branch.clone(),
             created_at: time(item.created),
             updated_at: is_full.then(|| time(item.updated)),
-            tags: item.tags.clone(),
+            tags: tags(&item.tags, mode),
             content: match mode {
                 ContentMode::Minimal => None,
                 ContentMode::Preview => Some(cut(&item.body, 600).into_owned()),

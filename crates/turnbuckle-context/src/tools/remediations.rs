@@ -11,7 +11,7 @@ use turnbuckle_server::{Context, Tool};
 use super::memories::{self, Page, Receipt, Search, rounded};
 use super::tool;
 use crate::ContextError;
-use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, time};
+use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, tags, time};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
 use crate::memory::{Draft, Item, Kind};
@@ -160,7 +160,7 @@ impl Remediation {
             },
             created_at: time(item.created),
             updated_at: is_full.then(|| time(item.updated)),
-            tags: item.tags.clone(),
+            tags: tags(&item.tags, mode),
             metadata: item.meta.clone().into_iter().filter(|_| is_full).collect(),
         }
     }

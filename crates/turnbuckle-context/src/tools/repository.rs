@@ -1,5 +1,6 @@
 //! Repositories: their index, and the search in it.
 
+mod begun;
 mod index;
 mod search;
 mod state;

@@ -10,7 +10,7 @@ use turnbuckle_server::{Context, Tool};
 use super::memories::{self, Page, Receipt, Search, rounded};
 use super::tool;
 use crate::ContextError;
-use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, time};
+use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, tags, time};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
 use crate::memory::{Draft, Item, Kind};
@@ -137,7 +137,7 @@ impl Skill {
                 ContentMode::Preview => Some(cut(&item.body, 600).into_owned()),
                 ContentMode::Full => Some(item.body.clone()),
             },
-            tags: item.tags.clone(),
+            tags: tags(&item.tags, mode),
             created_at: time(item.created),
             updated_at: time(item.updated),
             metadata: item.meta.clone().into_iter().filter(|_| is_full).collect(),

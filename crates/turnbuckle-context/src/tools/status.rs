@@ -131,16 +131,11 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
         };
         status.indexes.push(index);
     }
-    (status.items, status.running) = database.read(|db| {
+    status.running = operations::running(&database)?;
+    status.items = database.read(|db| {
         let mut kinds = db.prepare_cached("SELECT kind, count(*) FROM item GROUP BY kind")?;
         let items = kinds.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let items: rusqlite::Result<BTreeMap<String, i64>> = items.collect();
-        let mut open = db.prepare_cached(
-            "SELECT id FROM operation WHERE status IN ('pending', 'running') ORDER BY created DESC LIMIT 20",
-        )?;
-        let running = open.query_map([], |row| row.get(0))?;
-        let running: rusqlite::Result<Vec<String>> = running.collect();
-        Ok((items?, running?))
+        Ok(items.collect::<rusqlite::Result<_>>()?)
     })?;
     Ok(status)
 }

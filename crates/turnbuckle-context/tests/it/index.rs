@@ -637,3 +637,24 @@ fn the_tree_of_a_folder_is_the_nearest_one() {
     assert_eq!(trees(&place.db).unwrap().len(), 2);
     place.check();
 }
+
+/// Whoever may write a folder can put a link in its place after it was allowed.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_became_a_link_is_not_followed() {
+    let place = Place::new(&[
+        ("inside/a.rs", "fn inside() {}\n"),
+        ("secret/b.rs", "fn b() {}\n"),
+    ]);
+    let root = place.root().join("inside");
+    let mut watch = |_| ControlFlow::Continue(());
+    let (options, redactor) = (IndexOptions::default(), Redactor::standard());
+    let tree = index(&place.db, &root, "main", &options, redactor, &mut watch)
+        .unwrap()
+        .tree;
+    fs::rename(&root, place.root().join("away")).unwrap();
+    std::os::unix::fs::symlink(place.root().join("secret"), &root).unwrap();
+    let again = index(&place.db, &root, "main", &options, redactor, &mut watch);
+    assert!(again.unwrap_err().to_string().contains("has moved"));
+    assert!(refresh(&place.db, &tree, redactor, Duration::from_secs(5)).is_err());
+}

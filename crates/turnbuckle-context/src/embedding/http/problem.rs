@@ -71,8 +71,21 @@ pub enum Problem {
     NoDirection,
 }
 
+impl Problem {
+    /// Whether the server refused what it was sent, and not who asks, where, or how often.
+    fn is_about_the_text(&self) -> bool {
+        let Self::Refused { status, .. } = self else {
+            return false;
+        };
+        status.is_client_error() && !matches!(status.as_u16(), 401..=405 | 407 | 408 | 429)
+    }
+}
+
 impl From<Problem> for ContextError {
     fn from(problem: Problem) -> Self {
-        Self::Embedding(problem.into())
+        match problem.is_about_the_text() {
+            true => Self::EmbeddingRefused(problem.into()),
+            false => Self::Embedding(problem.into()),
+        }
     }
 }

@@ -9,14 +9,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::watch;
+use tokio::time::{Duration, Instant};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::Context;
 
+use super::begun::Begun;
 use super::state::left_out;
 use crate::answer::Readable;
 use crate::desk::Desk;
 use crate::index::{self, IndexOptions, Indexed, Step};
 use crate::{ContextError, Database, Project, failure, operations};
+
+/// How often it is noted that an operation is still being done; one that is silent for an hour is taken for dead.
+const BEAT: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct IndexArgs {
@@ -72,17 +77,17 @@ pub(super) async fn index(
         max_file_size: args.max_file_size.unwrap_or(1 << 20),
         force: args.force.unwrap_or(false),
     };
-    let (project, database, id) = desk
+    let (project, database, begun) = desk
         .block(move |desk| {
             let (project, database) = desk.open(&owner, &path)?;
-            let id = operations::begin(&database, "index_repository")?;
-            Ok((project, database, id))
+            let begun = Begun::new(&database, "index_repository")?;
+            Ok((project, database, begun))
         })
         .await?;
     // Whoever asks by this id learns how it ended, also if the answer is lost.
-    let data = json!({ "message": "indexing", "operation_id": id });
+    let data = json!({ "message": "indexing", "operation_id": begun.id() });
     cx.log_as(LogLevel::Info, Some("index"), data).await;
-    let answer = run(&desk, &cx, project, &database, id, options).await?;
+    let answer = run(&desk, &cx, project, &database, begun, options).await?;
     desk.embed_soon(&database);
     desk.publish(&cx).await;
     Ok(answer)
@@ -97,10 +102,11 @@ async fn run(
     cx: &Context,
     project: Project,
     database: &Arc<Database>,
-    id: String,
+    begun: Begun,
     options: IndexOptions,
 ) -> Result<IndexAnswer, ContextError> {
     let (tell, mut heard) = watch::channel(Step::default());
+    let (kept, id) = (database.clone(), begun.id().to_owned());
     let database = database.clone();
     let mut work = Box::pin(desk.block_long(move |desk| {
         let mut watch = |step| match tell.send(step) {
@@ -110,8 +116,9 @@ async fn run(
         let (root, branch) = (project.folder(), project.branch());
         let redactor = desk.redactor();
         let done = index::index(&database, root, branch, &options, redactor, &mut watch);
-        close(&database, id, done, options)
+        close(begun, done, options)
     }));
+    let mut beat = tokio::time::interval_at(Instant::now() + BEAT, BEAT);
     loop {
         tokio::select! {
             biased;
@@ -119,6 +126,11 @@ async fn run(
             Ok(()) = heard.changed() => {
                 let step = *heard.borrow_and_update();
                 report(cx, step).await;
+            }
+            _ = beat.tick() => {
+                let (database, id) = (kept.clone(), id.clone());
+                // Whether or not it could be noted, the work goes on.
+                let _ = desk.block(move |_| operations::touch(&database, &id)).await;
             }
         }
     }
@@ -137,21 +149,19 @@ async fn report(cx: &Context, step: Step) {
 
 /// Writes down how the operation ended.
 fn close(
-    database: &Database,
-    id: String,
+    begun: Begun,
     done: Result<Indexed, ContextError>,
     options: IndexOptions,
 ) -> Result<IndexAnswer, ContextError> {
     match done {
         Ok(indexed) => {
-            let answer = IndexAnswer::of(id, indexed, options);
+            let answer = IndexAnswer::of(begun.id().to_owned(), indexed, options);
             let result = serde_json::to_value(&answer).unwrap_or_default();
-            operations::finish(database, &answer.operation_id, &result)?;
+            begun.finish(&result)?;
             Ok(answer)
         }
         Err(error) => {
-            // The error that ended it matters more than one while writing it down.
-            let _ = operations::fail(database, &id, &failure::message(&error));
+            begun.fail(&failure::message(&error));
             Err(error)
         }
     }

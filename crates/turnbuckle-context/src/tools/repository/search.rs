@@ -16,10 +16,12 @@ use crate::answer::{ContentMode, Place, Readable, Wanted, cut, one_line, plural}
 use crate::code::{self, ChunkHit, CodeQuery, FileHit};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
-use crate::index::{self, Freshness, IndexOptions, Tree};
+use crate::index::{self, Freshness, IndexOptions, Refreshed, Tree};
 use crate::tools::memories::{Page, rounded};
-use crate::{ContextError, Database, Project};
+use crate::{ContextError, Database, Owner, Project};
 
+/// How much longer than its work a search waits for the first index of a project.
+const GRACE: Duration = Duration::from_secs(2);
 /// How long a search may look for changed files first.
 const REFRESH: Duration = Duration::from_millis(150);
 
@@ -100,18 +102,18 @@ pub(super) async fn search(
         dense,
         ..CodeQuery::new(&query)
     };
-    let (found, known, index) = desk
+    let (tree, freshness, database) = current(&desk, owner, project_path).await?;
+    let searched = (tree.clone(), database.clone());
+    let (found, known) = desk
         .block(move |desk| {
-            let (project, database) = desk.open(&owner, &project_path)?;
-            let (tree, freshness) = current(desk, &project, &database)?;
+            let (tree, database) = searched;
             let found = code::search(&database, &tree, &asked)?;
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
             let found: Vec<_> = page.map(|file| clean(desk, file)).collect();
-            Ok((found, known, (tree, freshness, database)))
+            Ok((found, known))
         })
         .await?;
-    let (tree, freshness, database) = index;
     let index = IndexState::of(&tree, freshness);
     if index.state() != State::Fresh {
         let data =
@@ -134,41 +136,28 @@ pub(super) async fn search(
 }
 
 /// The index of a project, brought up to date as far as there is time. A small project that has none gets one.
-fn current(
+async fn current(
     desk: &Desk,
-    project: &Project,
-    database: &Arc<Database>,
-) -> Result<(Tree, Freshness), ContextError> {
-    let library = desk.library();
-    let known = index::tree_for(database, project.folder())?;
-    if let Some(mut tree) = known.filter(|tree| library.allows(&tree.root)) {
-        // Another branch may have been checked out since.
-        project.branch().clone_into(&mut tree.branch);
-        let refreshed = index::refresh(database, &tree, desk.redactor(), REFRESH)?;
-        return Ok((refreshed.tree, refreshed.freshness));
+    owner: Owner,
+    path: String,
+) -> Result<(Tree, Freshness, Arc<Database>), ContextError> {
+    let (project, database, known) = desk
+        .block(move |desk| {
+            let (project, database) = desk.open(&owner, &path)?;
+            let known = refreshed(desk, &project, &database)?;
+            Ok((project, database, known))
+        })
+        .await?;
+    if let Some(known) = known {
+        return Ok((known.tree, known.freshness, database));
     }
-    let begun = Instant::now();
-    let mut watch = |_| match begun.elapsed() < desk.first_index() {
-        true => ControlFlow::Continue(()),
-        false => ControlFlow::Break(()),
-    };
-    // The repository may begin above the folders that may be used.
-    let root = match library.allows(project.checkout()) {
-        true => project.checkout(),
-        false => project.folder(),
-    };
-    let branch = project.branch();
-    let options = IndexOptions::default();
-    let indexed = index::index(
-        database,
-        root,
-        branch,
-        &options,
-        desk.redactor(),
-        &mut watch,
-    );
-    match indexed {
-        Ok(indexed) => Ok((indexed.tree, Freshness::Fresh)),
+    let its_database = database.clone();
+    let work = desk.block_long(move |desk| first_index(desk, &project, &its_database));
+    // Others may be indexing for minutes before it is this one's turn.
+    let waited = tokio::time::timeout(desk.first_index() + GRACE, work).await;
+    let tree = waited.unwrap_or(Err(ContextError::Cancelled));
+    match tree {
+        Ok(tree) => Ok((tree, Freshness::Fresh, database)),
         Err(ContextError::Cancelled) => Err(ContextError::refused(
             "this project is not indexed yet and too large to do it within a search; call index_repository first",
         )),
@@ -176,10 +165,42 @@ fn current(
     }
 }
 
+fn refreshed(
+    desk: &Desk,
+    project: &Project,
+    database: &Database,
+) -> Result<Option<Refreshed>, ContextError> {
+    let known = index::tree_for(database, project.folder())?;
+    let Some(mut tree) = known.filter(|tree| desk.library().allows(&tree.root)) else {
+        return Ok(None);
+    };
+    // Another branch may have been checked out since.
+    project.branch().clone_into(&mut tree.branch);
+    index::refresh(database, &tree, desk.redactor(), REFRESH).map(Some)
+}
+
+fn first_index(desk: &Desk, project: &Project, database: &Database) -> Result<Tree, ContextError> {
+    let begun = Instant::now();
+    let mut watch = |_| match begun.elapsed() < desk.first_index() {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    };
+    // The repository may begin above the folders that may be used.
+    let root = match desk.library().allows(project.checkout()) {
+        true => project.checkout(),
+        false => project.folder(),
+    };
+    let (branch, options) = (project.branch(), IndexOptions::default());
+    let redactor = desk.redactor();
+    index::index(database, root, branch, &options, redactor, &mut watch).map(|done| done.tree)
+}
+
 /// A file without secrets that were none to the rules of the day on which it was indexed.
 fn clean(desk: &Desk, mut file: FileHit) -> FileHit {
     for chunk in &mut file.chunks {
-        chunk.body = desk.redactor().redact(&chunk.body).text.into_owned();
+        for text in [&mut chunk.symbol, &mut chunk.body] {
+            *text = desk.redactor().redact(text).text.into_owned();
+        }
     }
     file
 }

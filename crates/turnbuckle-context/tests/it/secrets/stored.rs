@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use turnbuckle_context::index::{IndexOptions, index};
 use turnbuckle_context::memory::{self, Draft, Kind, Saved};
 use turnbuckle_context::transfer::{ImportOptions, Part, export, import};
-use turnbuckle_context::{Library, Owner, Redactor};
+use turnbuckle_context::{Library, Owner, Redactor, collections};
 
 use super::planted::{self, Planted};
 use super::{in_sentence, places};
@@ -225,5 +225,48 @@ fn an_index_keeps_no_secret() {
     for (rule, count) in expected {
         assert!(indexed.redacted[rule] >= count, "{rule}");
     }
+    place.assert_clean(&all);
+}
+
+#[test]
+fn a_branch_keeps_no_secret() {
+    let place = Place::new();
+    let all = planted::all();
+    let planted = all.iter().find(|planted| planted.rule == "github-pat");
+    let token = &planted.unwrap().text;
+    place.write(".git/HEAD", &format!("ref: refs/heads/try/{token}\n"));
+    let path = place.repository.path().to_str().unwrap();
+    let project = place.library.project(&place.ada, path).unwrap();
+    assert_eq!(project.branch(), "try/[REDACTED:github-pat]");
+    place.save(Draft::checkpoint("anything").branch(project.branch()));
+    place.assert_clean(&all);
+}
+
+#[test]
+fn names_that_are_kept_are_refused_with_a_secret() {
+    let place = Place::new();
+    let all = planted::all();
+    let planted = all.iter().find(|planted| planted.rule == "github-pat");
+    let token = &planted.unwrap().text;
+    place.write("src/a.rs", "fn a() {}\n");
+    let root = place.repository.path().canonicalize().unwrap();
+    let database = place.database();
+    for is_include in [true, false] {
+        let patterns = vec![format!("src/{token}/*.rs")];
+        let mut options = IndexOptions::default();
+        match is_include {
+            true => options.include = patterns,
+            false => options.exclude = patterns,
+        }
+        let mut watch = |_| ControlFlow::Continue(());
+        let redactor = Redactor::standard();
+        let refused = index(&database, &root, "main", &options, redactor, &mut watch);
+        assert!(refused.unwrap_err().to_string().contains("secret"));
+    }
+    let path = root.to_str().unwrap();
+    let project = place.library.project(&place.ada, path).unwrap();
+    let name = collections::name(&place.ada, project.id(), &format!("try/{token}"));
+    let refused = collections::create(&place.library, &place.ada, &name, 3);
+    assert!(refused.unwrap_err().to_string().contains("secret"));
     place.assert_clean(&all);
 }

@@ -137,6 +137,26 @@ async fn news_of_another_are_not_heard() {
 }
 
 #[tokio::test]
+async fn who_watches_everything_hears_only_of_what_is_theirs() {
+    let place = Place::new();
+    let server = place.shared_server();
+    let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
+    let save = |summary: &str| {
+        let metadata = json!({ "summary": summary });
+        json!({ "content": "one", "project_path": place.path(), "metadata": metadata })
+    };
+    call(&mut ada, "checkpoint_save", save("first")).await;
+    for watcher in [&mut ada, &mut bob] {
+        let watched = json!({ "resourceSubscriptions": ["checkpoint://"] });
+        watcher.listen(watched).await;
+    }
+    call(&mut ada, "checkpoint_save", save("second")).await;
+    ada.expect_notification("notifications/resources/updated")
+        .await;
+    bob.expect_silence().await;
+}
+
+#[tokio::test]
 async fn who_has_no_name_is_told_to_sign_in() {
     let place = Place::new();
     let mut peer = Peer::connect(place.shared_server()).await;
