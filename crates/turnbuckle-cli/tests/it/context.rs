@@ -63,6 +63,10 @@ fn stats_show_how_much_is_kept_of_each_project() {
 fn what_is_exported_can_be_imported_elsewhere_and_only_once() {
     let (stage, _) = remembering();
 
+    // One that others could read is replaced, and not written into.
+    let before = stage.path().join("memory.jsonl");
+    fs::write(&before, "old").unwrap();
+    fs::set_permissions(&before, fs::Permissions::from_mode(0o644)).unwrap();
     let seen = stage.run(&["context", "export", "--output", "memory.jsonl"]);
     assert!(
         seen.contains("3 things of 3 places written to ~/memory.jsonl"),

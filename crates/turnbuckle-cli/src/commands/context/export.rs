@@ -1,7 +1,8 @@
 //! `turnbuckle context export`.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use turnbuckle_context::transfer;
@@ -37,10 +38,13 @@ impl Export {
             return Ok(());
         };
         let file = context.environment.cwd.join(file);
-        let mut writer = BufWriter::new(create(&file)?);
+        let target = Target::new(&file).map_err(|error| unwritable(&file, &error))?;
+        let mut writer = BufWriter::new(&target.file);
         let exported = transfer::export(&shelf.library, &shelf.owner, &part, &mut writer)?;
-        let written = writer.flush().and_then(|()| writer.get_ref().sync_all());
-        written.map_err(|error| unwritable(&file, &error))?;
+        let written = writer.flush();
+        drop(writer);
+        let kept = written.and_then(|()| target.keep());
+        kept.map_err(|error| unwritable(&file, &error))?;
         tell_damaged(&exported, context);
         if context.options.json {
             return context.json(&exported);
@@ -63,12 +67,53 @@ fn tell_damaged(exported: &transfer::Exported, context: &Context) {
     }
 }
 
-fn create(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| unwritable(path, &error))
+/// The file that is written. An export that fails half-way leaves the one before it as it was.
+struct Target {
+    file: File,
+    /// Where it is written, and where it belongs; absent if it is written in its place.
+    moves: Option<(PathBuf, PathBuf)>,
+}
+
+impl Target {
+    fn new(path: &Path) -> io::Result<Self> {
+        // A link stays a link, and what is no plain file, such as a pipe, is written to.
+        let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if place.exists() && !place.is_file() {
+            let file = OpenOptions::new().write(true).open(&place)?;
+            return Ok(Self { file, moves: None });
+        }
+        let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}", std::process::id()));
+        let draft = place.with_file_name(hidden);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(Self {
+            file: options.open(&draft)?,
+            moves: Some((draft, place)),
+        })
+    }
+
+    fn keep(mut self) -> io::Result<()> {
+        let Some((draft, place)) = &self.moves else {
+            return Ok(());
+        };
+        self.file.sync_all()?;
+        std::fs::rename(draft, place)?;
+        self.moves = None;
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if let Some((draft, _)) = &self.moves {
+            let _ = std::fs::remove_file(draft);
+        }
+    }
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

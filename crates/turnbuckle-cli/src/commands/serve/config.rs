@@ -20,8 +20,8 @@ pub(super) struct Config {
     pub(super) data: Option<PathBuf>,
     #[serde(default, deserialize_with = "duration")]
     pub(super) half_life: Option<Duration>,
-    #[serde(default)]
-    pub(super) roots: Vec<PathBuf>,
+    /// An empty list is a list: of no folders at all.
+    pub(super) roots: Option<Vec<PathBuf>>,
     #[serde(default)]
     pub(super) allow_hosts: Vec<String>,
     pub(super) embeddings: Option<Embeddings>,
@@ -70,7 +70,9 @@ impl Config {
 
     fn with_paths(mut self, whole: impl Fn(PathBuf) -> PathBuf) -> Self {
         self.data = self.data.map(&whole);
-        self.roots = self.roots.into_iter().map(&whole).collect();
+        self.roots = self
+            .roots
+            .map(|roots| roots.into_iter().map(&whole).collect());
         self.listen = self.listen.map(|listen| match listen {
             Place::Unix(path) => Place::Unix(whole(path)),
             place @ Place::Tcp(_) => place,

@@ -48,9 +48,9 @@ fn library(settings: &Settings) -> Result<Library> {
     library.prepare().map_err(|error| {
         Failure::from(error).hint("--data DIR keeps everything in another folder")
     })?;
-    Ok(match settings.roots.is_empty() {
-        true => library,
-        false => library.within(settings.roots.clone()),
+    Ok(match &settings.roots {
+        None => library,
+        Some(roots) => library.within(roots.iter().cloned()),
     })
 }
 

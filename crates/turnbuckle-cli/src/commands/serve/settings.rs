@@ -16,8 +16,8 @@ pub(super) struct Settings {
     pub(super) place: Place,
     pub(super) data: PathBuf,
     pub(super) half_life: Option<Duration>,
-    /// The folders that projects may be in; anywhere if there are none.
-    pub(super) roots: Vec<PathBuf>,
+    /// The folders that projects may be in; anywhere if nobody says.
+    pub(super) roots: Option<Vec<PathBuf>>,
     pub(super) hosts: Vec<String>,
     pub(super) embeddings: Option<Embeddings>,
 }
@@ -49,10 +49,9 @@ impl Settings {
             place,
             data: memory::folder(data, environment)?,
             half_life: config.half_life,
-            roots: if roots.is_empty() {
-                config.roots
-            } else {
-                roots
+            roots: match roots.is_empty() {
+                true => config.roots,
+                false => Some(roots),
             },
             hosts,
             embeddings: config.embeddings,

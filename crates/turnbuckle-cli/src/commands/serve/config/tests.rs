@@ -49,8 +49,14 @@ fn everything_can_be_said_in_a_file() {
     assert_eq!(config.data.unwrap(), Path::new("/home/ada/memory"));
     assert_eq!(config.half_life, Some(Duration::from_secs(90 * 86_400)));
     let roots = [Path::new("/etc/turnbuckle/src"), Path::new("/srv")];
-    assert_eq!(config.roots, roots);
+    assert_eq!(config.roots.unwrap(), roots);
     assert_eq!(config.embeddings.unwrap().api_key_env.unwrap(), "KEY");
+}
+
+#[test]
+fn no_roots_are_not_all() {
+    assert_eq!(parse("roots = []").unwrap().roots, Some(Vec::new()));
+    assert_eq!(parse("").unwrap().roots, None);
 }
 
 #[test]
