@@ -298,8 +298,8 @@ fn a_second_signal_ends_a_server_with_calls_that_run() {
             });
         let ending = async {
             works.recv().await.unwrap();
+            // At once: the call has to be running still, and two different signals are never taken for one.
             server.signal(Signal::TERM);
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             server.signal(Signal::INT);
         };
         // Whether the call is told that its server is gone is the client's business.
