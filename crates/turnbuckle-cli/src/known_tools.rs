@@ -7,9 +7,9 @@ mod memory;
 
 use std::io;
 
+use clap::ValueEnum as _;
 use turnbuckle_protocol::types::Tool;
 
-use crate::arguments::Era;
 use crate::context::Context;
 use crate::failure::{Failure, Result, warning};
 use crate::form::{Ended, Talk};
@@ -191,14 +191,8 @@ fn identity(target: &Target, context: &Context) -> String {
             }
         }
     };
-    words.push(
-        match context.options.era {
-            Era::Auto => "auto",
-            Era::Modern => "modern",
-            Era::Legacy => "legacy",
-        }
-        .to_owned(),
-    );
+    let era = context.options.era.to_possible_value();
+    words.extend(era.map(|era| era.get_name().to_owned()));
     state::digest(words.iter().map(String::as_str))
 }
 
