@@ -158,7 +158,7 @@ fn over_http(
     requests: u64,
 ) -> Result<String, Failure> {
     let process = ServerProcess::start(command)?;
-    let wire = Wire::Http(Http::connect(process.address())?);
+    let wire = Wire::Http(Http::connect(process.address(), process.path())?);
     let answer = drive(wire, work, prepared, requests)?;
     process.terminate()?;
     Ok(answer)
