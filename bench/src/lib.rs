@@ -2,10 +2,14 @@
 //!
 //! Nothing here uses Turnbuckle. The drivers see a server as any client does: a process, a pipe, a socket.
 
+pub mod connection;
+pub mod descriptors;
 pub mod message;
 pub mod options;
 pub mod process;
 pub mod response;
+pub mod sessions;
+pub mod streams;
 
 /// Why a bench could not be carried out.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

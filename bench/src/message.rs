@@ -52,6 +52,21 @@ pub fn session_headers(session: Option<&str>) -> Headers<'_> {
     std::iter::once(version).chain(session).collect()
 }
 
+/// Returns the body of a `subscriptions/listen` for changes of the list of tools.
+pub fn listen(id: u64) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{META}}}}}"#
+    )
+}
+
+/// Returns the `name: value` pairs that MCP wants on a `subscriptions/listen` over HTTP.
+pub fn listen_headers() -> Headers<'static> {
+    vec![
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "subscriptions/listen"),
+    ]
+}
+
 /// Headers of one request, beyond those that every POST has.
 pub type Headers<'a> = Vec<(&'a str, &'a str)>;
 
@@ -69,6 +84,16 @@ pub fn post(host: &str, headers: &Headers<'_>, body: &str) -> Vec<u8> {
         "\r\n\r\n",
         body,
     ]);
+    request.into_bytes()
+}
+
+/// Returns a whole HTTP/1.1 GET that opens a stream of events.
+pub fn get(host: &str, headers: &Headers<'_>) -> Vec<u8> {
+    let mut request = format!("GET /mcp HTTP/1.1\r\nhost: {host}\r\naccept: text/event-stream\r\n");
+    for (name, value) in headers {
+        request.extend([name, ": ", value, "\r\n"]);
+    }
+    request.push_str("\r\n");
     request.into_bytes()
 }
 

@@ -5,6 +5,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -52,6 +53,17 @@ impl ServerProcess {
             "/proc/{}/status",
             self.child.id()
         ))?)
+    }
+
+    /// Reads how much time of processors it has used.
+    pub fn cpu(&self) -> Result<Duration, Failure> {
+        let mut nanoseconds = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let schedule = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            let running = schedule.split_whitespace().next().unwrap_or_default();
+            nanoseconds += running.parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(nanoseconds))
     }
 
     /// Asks it to end and waits until it has.

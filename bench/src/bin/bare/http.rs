@@ -35,20 +35,24 @@ async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, In
     let Ok(body) = request.into_body().collect().await else {
         return Ok(status(StatusCode::BAD_REQUEST));
     };
-    let body = body.to_bytes();
-    let Some(bytes) = answer(&body) else {
-        return Ok(status(StatusCode::ACCEPTED));
+    Ok(answered(&body.to_bytes(), has_session))
+}
+
+/// Answers one message.
+pub(crate) fn answered(body: &[u8], has_session: bool) -> Response<Full<Bytes>> {
+    let Some(bytes) = answer(body) else {
+        return status(StatusCode::ACCEPTED);
     };
     let mut response = Response::new(Full::from(bytes));
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if !has_session && is_initialize(&body) {
+    if !has_session && is_initialize(body) {
         // Nothing is remembered; the id is there so that calls carry the header a session call has.
         let id = HeaderValue::from_static("0123456789abcdef0123456789abcdef");
         response.headers_mut().insert("mcp-session-id", id);
     }
-    Ok(response)
+    response
 }
 
 pub(crate) fn status(status: StatusCode) -> Response<Full<Bytes>> {

@@ -1,19 +1,22 @@
 //! The limit: the least that a program which answers the same bytes has to do.
 //!
 //! No MCP library, no checks. One parse into a borrowed struct, one write. `http` and `stdio` are what
-//! a call is measured against; `slow` is what holding many calls is measured against.
+//! a call is measured against, `http --more` what open streams are measured against; `slow` is what holding many calls
+//! is measured against.
 #![expect(clippy::print_stderr, reason = "a command says where it listens")]
 
 mod answer;
 mod http;
 mod slow;
 mod stdio;
+mod streams;
 
 use std::{net::SocketAddr, process::ExitCode};
 
 use turnbuckle_bench::{Failure, options::Options};
 
-const USAGE: &str = "usage: bare http [--listen ADDR] | bare slow [--listen ADDR] | bare stdio";
+const USAGE: &str =
+    "usage: bare http [--listen ADDR] [--more] | bare slow [--listen ADDR] | bare stdio";
 
 fn main() -> ExitCode {
     match run(Options::from_process()) {
@@ -29,8 +32,10 @@ fn run(mut options: Options) -> Result<(), Failure> {
     let verb = options.verb().unwrap_or_default();
     let listen = options.value("--listen")?;
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let more = options.switch("--more");
     options.finish()?;
     match verb.as_str() {
+        "http" if more => runtime()?.block_on(streams::serve(listen)),
         "http" => runtime()?.block_on(http::serve(listen)),
         "slow" => runtime()?.block_on(slow::serve(listen)),
         "stdio" => stdio::serve(),
