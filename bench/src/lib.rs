@@ -6,6 +6,7 @@ pub mod connection;
 pub mod descriptors;
 pub mod message;
 pub mod options;
+pub mod place;
 pub mod process;
 pub mod response;
 pub mod sessions;
