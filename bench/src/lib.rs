@@ -4,6 +4,7 @@
 
 pub mod message;
 pub mod options;
+pub mod place;
 pub mod process;
 pub mod response;
 

@@ -1,0 +1,12 @@
+//! Every figure, in the order of the page.
+
+mod http;
+
+use crate::figure::Figure;
+
+/// Returns every figure.
+pub(crate) fn all() -> Vec<Box<dyn Figure>> {
+    let mut figures = Vec::new();
+    figures.extend(http::figures());
+    figures
+}
