@@ -22,12 +22,38 @@ pub const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"0.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 
+/// Returns the body of a `tools/list`.
+pub fn list(era: Era, id: u64) -> String {
+    let params = match era {
+        Era::Legacy => String::new(),
+        Era::Modern => format!(r#","params":{{{META}}}"#),
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"{params}}}"#)
+}
+
+/// Returns the body of a `tools/call` whose sender wants to hear of progress; the token is the id.
+pub fn call_with_progress(era: Era, id: u64, tool: &str, arguments: &str) -> String {
+    let token = format!(r#""_meta":{{"progressToken":{id}"#);
+    let meta = match era {
+        Era::Legacy => format!(",{token}}}"),
+        Era::Modern => format!(
+            ",{}",
+            META.replacen(r#""_meta":{"#, &format!("{token},"), 1)
+        ),
+    };
+    with_meta(id, tool, arguments, &meta)
+}
+
 /// Returns the body of a `tools/call`; `arguments` is a JSON object.
 pub fn call(era: Era, id: u64, tool: &str, arguments: &str) -> String {
     let meta = match era {
         Era::Legacy => String::new(),
         Era::Modern => format!(",{META}"),
     };
+    with_meta(id, tool, arguments, &meta)
+}
+
+fn with_meta(id: u64, tool: &str, arguments: &str, meta: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}{meta}}}}}"#
     )

@@ -89,7 +89,7 @@ impl Prepared {
         let era = self.work.era;
         match self.tool() {
             None => message::list(era, id),
-            Some("steps") => message::call_with_progress(era, id, "steps"),
+            Some("steps") => message::call_with_progress(era, id, "steps", "{}"),
             Some(tool) => message::call(era, id, tool, &self.arguments),
         }
     }

@@ -52,7 +52,8 @@ fn round(
     peer: &Peer,
     places: Places,
 ) -> Result<Result<Sample, String>, Failure> {
-    if let Some(reason) = peer.lacks(figure.needs()) {
+    let lacks = peer.lacks(figure.needs());
+    if let Some(reason) = lacks.or_else(|| figure.leaves_out(peer)) {
         return Ok(Err(reason.to_owned()));
     }
     match figure.round(peer, places) {

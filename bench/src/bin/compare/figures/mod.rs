@@ -1,12 +1,16 @@
 //! Every figure, in the order of the page.
 
+mod growth;
 mod http;
+mod instructions;
 
 use crate::figure::Figure;
 
 /// Returns every figure.
 pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     let mut figures = Vec::new();
+    figures.extend(instructions::figures());
     figures.extend(http::figures());
+    figures.extend(growth::figures());
     figures
 }
