@@ -12,19 +12,18 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from pydantic import BaseModel, Field
 
-server = MCPServer("echo", version="0.1.0", log_level="WARNING")
+# Those to tell of a change; the package does not know its sessions.
+sessions = []
 
 
 class Sum(BaseModel):
     sum: float = Field(description="Both numbers together.")
 
 
-@server.tool(description="Says the message back")
 def echo(message: Annotated[str, Field(description="What to say back.")]) -> str:
     return message
 
 
-@server.tool(description="Adds two numbers")
 def add(
     a: Annotated[float, Field(description="The first number.")],
     b: Annotated[float, Field(description="The second number.")],
@@ -47,26 +46,34 @@ async def steps(ctx: Context) -> str:
 
 
 async def announce(ctx: Context) -> str:
-    # A server of this package does not know its sessions: only listeners of the newest revision are told.
     await ctx.notify_tools_changed()
+    for session in sessions:
+        await session.send_tool_list_changed()
     return "told"
 
 
-def serve(options):
-    for number in range(options.tools - 2):
-        # Without an output schema, as elsewhere.
+async def remember_sessions(ctx, call_next):
+    if ctx.method == "notifications/initialized":
+        sessions.append(ctx.session)
+    return await call_next(ctx)
+
+
+def measured(tools, more):
+    middleware = [remember_sessions] if more else []
+    server = MCPServer("echo", version="0.1.0", log_level="WARNING", middleware=middleware)
+    server.add_tool(echo, description="Says the message back")
+    server.add_tool(add, description="Adds two numbers")
+    for number in range(tools - 2):
+        # No other library describes the output of a tool that answers with text.
         server.add_tool(search, f"tool-{number:03}", structured_output=False,
                         description="Searches a folder for a text and returns the lines it is in")
-    if options.more:
+    if more:
         server.add_tool(steps, description="Tells of three steps, one after the other")
         server.add_tool(announce, description="Tells every listener that the list of tools changed")
-    if options.stdio:
-        server.run()
-    else:
-        on_http(*options.listen.rsplit(":", 1))
+    return server
 
 
-def on_http(host, port):
+def on_http(server, host, port):
     """What `server.run("streamable-http")` does, on a port that may be any."""
     listener = socket.create_server((host, int(port)))
     print(f"listening on http://{host}:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
@@ -74,9 +81,19 @@ def on_http(host, port):
     uvicorn.Server(config).run([listener])
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--listen")
-parser.add_argument("--stdio", action="store_true")
-parser.add_argument("--tools", type=int, default=2)
-parser.add_argument("--more", action="store_true")
-serve(parser.parse_args())
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listen")
+    parser.add_argument("--stdio", action="store_true")
+    parser.add_argument("--tools", type=int, default=2)
+    parser.add_argument("--more", action="store_true")
+    options = parser.parse_args()
+    server = measured(options.tools, options.more)
+    if options.stdio:
+        server.run()
+    else:
+        on_http(server, *options.listen.rsplit(":", 1))
+
+
+if __name__ == "__main__":
+    main()
