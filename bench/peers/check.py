@@ -6,6 +6,7 @@ check.py [NAME…]     only those whose name contains one of the words
 A cell is `ok`, or `-` for what `peers.py` says it cannot do. Exits 1 if that is not so.
 """
 import json
+import subprocess
 import sys
 
 import peers
@@ -74,39 +75,64 @@ def outcome(command, place, era, check, arguments):
     """Returns why it does not work, or None."""
     try:
         with (Http if place == "http" else Stdio)([*command, *arguments], era) as server:
+            server.greet()
             check(server)
     except (Refused, OSError, KeyError, IndexError) as error:
         return f"{type(error).__name__}: {error}"
 
 
-def row(name, command_of):
-    """Prints a line per way to talk to it; returns what was not as expected."""
-    lacks, wrong = peers.LACKS.get(name, {}), []
-    for place, era in WAYS:
-        if place not in command_of:
-            continue
-        cells = []
-        for what, (check, arguments) in CHECKS.items():
-            known = lacks.get(f"{place} {era} {what}") or lacks.get(f"{place} {era}")
-            trouble = outcome(command_of[place], place, era, check, arguments)
-            cells.append("-" if trouble else "ok")
-            if trouble and not known:
-                wrong.append(f"{name}, {place} {era} {what}: {trouble}")
-            elif known and not trouble:
-                wrong.append(f"{name}, {place} {era} {what}: works, although `peers.py` says: {known}")
-        print(f"{name:14}{place:6}{era:8}" + "".join(f"{cell:10}" for cell in cells), flush=True)
-    return wrong
+def calls(client, place, era, server):
+    """Lets a client call a server; returns why that does not work, or None."""
+    try:
+        with Http(server["http"], era) as running:
+            where = {"http": ["--url", f"http://{running.address}{running.path}"],
+                     "stdio": ["--stdio", " ".join(server["stdio"])]}[place]
+            line = subprocess.run([*client, *where, "--era", era, "--calls", "20", "--at-once", "4"], check=True,
+                                  capture_output=True, timeout=60).stdout
+        expect([*json.loads(line)], ["calls", "seconds", "cpu_seconds"])
+    except (Refused, OSError, ValueError, subprocess.SubprocessError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def server_row(name, entry, place, era):
+    """Returns a cell for each check, and what was not as expected."""
+    cells, wrong = [], []
+    for what, (check, arguments) in CHECKS.items():
+        known = peers.lacks(name, place, era, what)
+        trouble = outcome(entry[place], place, era, check, arguments)
+        cells.append("-" if trouble else "ok")
+        if trouble and not known:
+            wrong.append(f"{name}, {place} {era} {what}: {trouble}")
+        elif known and not trouble:
+            wrong.append(f"{name}, {place} {era} {what}: works, although `peers.py` says: {known}")
+    return cells, wrong
+
+
+def client_row(name, entry, place, era, server):
+    trouble = calls(entry["client"], place, era, server)
+    return ["-" if trouble else "ok"], [f"{name}, {place} {era}: {trouble}"] if trouble else []
 
 
 def main(words):
     book = json.loads(BOOK.read_text())
     print(f"{'':28}" + "".join(f"{what:10}" for what in CHECKS))
     wrong = []
-    for name in peers.SERVERS:
+    for name in [*peers.SERVERS, *peers.CLIENTS]:
         if words and not any(word in name for word in words):
             continue
         entry = book.get(name, {"missing": "not prepared"})
-        wrong += [f"{name}: {entry['missing']}"] if "missing" in entry else row(name, entry)
+        if "missing" in entry:
+            wrong.append(f"{name}: {entry['missing']}")
+            continue
+        for place, era in WAYS:
+            if "client" in entry:
+                cells, more = client_row(name, entry, place, era, book["rmcp-tuned"])
+            elif place in entry:
+                cells, more = server_row(name, entry, place, era)
+            else:
+                continue
+            wrong += more
+            print(f"{name:14}{place:6}{era:8}" + "".join(f"{cell:10}" for cell in cells), flush=True)
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 

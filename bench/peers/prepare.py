@@ -60,7 +60,9 @@ def entry(name, program, missing):
         return {"missing": missing}
     if name in peers.CLIENTS:
         return {"client": words(program)}
-    return {"http": words(program), "stdio": words(program, "--stdio"), "lacks": peers.LACKS.get(name, {})}
+    lacks = peers.LACKS.get(name, {})
+    forms = {"http": words(program), "stdio": words(program, "--stdio")}
+    return {form: command for form, command in forms.items() if form not in lacks} | {"lacks": lacks}
 
 
 def words(program, *arguments):

@@ -33,14 +33,17 @@ class Conversation:
 
     def __enter__(self):
         self.start()
-        if self.era == "legacy":
-            self.ask("initialize", HANDSHAKE)
-            self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return self
 
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()
+
+    def greet(self):
+        """Makes the handshake, if the era has one."""
+        if self.era == "legacy":
+            self.ask("initialize", HANDSHAKE)
+            self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def ask(self, method, params, **meta):
         """Returns the result; what else arrives is in `messages`."""
@@ -115,7 +118,7 @@ class Http(Conversation):
                 self.address, self.path = found.groups()
                 break
         else:
-            raise Refused("it ended before it listened")
+            raise Refused(f"it ended with {self.process.wait()} before it listened")
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def send(self, message):
