@@ -2,6 +2,7 @@
 //!
 //! Nothing here uses Turnbuckle. The drivers see a server as any client does: a process, a pipe, a socket.
 
+pub mod client;
 pub mod message;
 pub mod options;
 pub mod process;
