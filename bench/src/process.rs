@@ -5,6 +5,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,10 +17,11 @@ use crate::Failure;
 pub struct ServerProcess {
     child: Child,
     address: SocketAddr,
+    path: String,
 }
 
 impl ServerProcess {
-    /// Starts the command and waits for its line `listening on http://ADDR/mcp`.
+    /// Starts the command and waits for its line `listening on http://ADDR/PATH`.
     pub fn start(command: &mut Command) -> Result<ServerProcess, Failure> {
         command
             .stdin(Stdio::null())
@@ -31,10 +33,14 @@ impl ServerProcess {
         let mut stderr = BufReader::new(child.stderr.take().expect("stderr was asked for"));
         let mut said = String::new();
         while stderr.read_line(&mut said)? > 0 {
-            if let Some(address) = said.lines().next_back().and_then(listening) {
+            if let Some((address, path)) = said.lines().next_back().and_then(listening) {
                 // A full pipe would block the server, so whatever else it says goes to our stderr.
                 std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::stderr()));
-                return Ok(ServerProcess { child, address });
+                return Ok(ServerProcess {
+                    child,
+                    address,
+                    path,
+                });
             }
         }
         let status = child.wait()?;
@@ -44,6 +50,16 @@ impl ServerProcess {
     /// Returns the address it said it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the path it said it answers at, with its slash.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Reads how much time of the processor it has used.
+    pub fn cpu(&self) -> Result<Duration, Failure> {
+        cpu_time(self.child.id())
     }
 
     /// Reads how much memory it holds now, and held at most.
@@ -72,6 +88,23 @@ pub fn terminate(child: &mut Child) -> Result<(), Failure> {
     kill_process(Pid::from_child(child), Signal::TERM)?;
     child.wait()?;
     Ok(())
+}
+
+/// Reads how much time of the processor a process and its threads have used, those that have ended too.
+///
+/// The kernel counts in ticks of 10 ms, so what is measured has to last a hundred times that.
+pub fn cpu_time(process: u32) -> Result<Duration, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let ticks = ticks(&stat).ok_or("the process is gone")?;
+    Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
+}
+
+/// Adds user and system time; the name before them may hold spaces and parentheses.
+fn ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
 }
 
 /// Resident memory of a process, in bytes.
@@ -107,11 +140,10 @@ pub fn beside_this_program(name: &str) -> Result<PathBuf, Failure> {
     Err(format!("`{}` is not there; build it first: {build}", path.display()).into())
 }
 
-fn listening(line: &str) -> Option<SocketAddr> {
-    line.strip_prefix("listening on http://")?
-        .strip_suffix("/mcp")?
-        .parse()
-        .ok()
+fn listening(line: &str) -> Option<(SocketAddr, String)> {
+    let place = line.trim_end().strip_prefix("listening on http://")?;
+    let (address, path) = place.split_once('/')?;
+    Some((address.parse().ok()?, format!("/{path}")))
 }
 
 #[cfg(test)]
@@ -120,10 +152,19 @@ mod tests {
 
     #[test]
     fn finds_the_address_in_the_line_that_names_it() {
-        let address = "127.0.0.1:8080".parse().ok();
+        let (address, path) = listening("listening on http://127.0.0.1:8080/mcp").unwrap();
 
-        assert_eq!(listening("listening on http://127.0.0.1:8080/mcp"), address);
+        assert_eq!(address, "127.0.0.1:8080".parse().unwrap());
+        assert_eq!(path, "/mcp");
         assert_eq!(listening("starting"), None);
+    }
+
+    #[test]
+    fn adds_user_and_system_time_whatever_the_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 12 30 0 0 20 0";
+
+        assert_eq!(ticks(stat), Some(42));
+        assert_eq!(ticks(""), None);
     }
 
     #[test]

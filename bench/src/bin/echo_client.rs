@@ -17,7 +17,7 @@ async fn main() -> Result<(), Failure> {
     let client = connect(&plan).await?;
     let message: Arc<str> = plan.message.as_str().into();
 
-    let time = Stopwatch::new();
+    let time = Stopwatch::start()?;
     let callers: Vec<_> = plan
         .shares()
         .map(|calls| tokio::spawn(call(client.clone(), calls, Arc::clone(&message))))
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Failure> {
     for caller in callers {
         caller.await??;
     }
-    println!("{}", time.report(plan.calls));
+    println!("{}", time.report(plan.calls)?);
     client.close().await;
     Ok(())
 }

@@ -6,14 +6,17 @@
 
 mod answer;
 mod http;
+mod list;
 mod slow;
 mod stdio;
+mod steps;
 
 use std::{net::SocketAddr, process::ExitCode};
 
 use turnbuckle_bench::{Failure, options::Options};
 
-const USAGE: &str = "usage: bare http [--listen ADDR] | bare slow [--listen ADDR] | bare stdio";
+const USAGE: &str =
+    "usage: bare (http [--listen ADDR] | slow [--listen ADDR] | stdio) [--tools N] [--more]";
 
 fn main() -> ExitCode {
     match run(Options::from_process()) {
@@ -29,6 +32,9 @@ fn run(mut options: Options) -> Result<(), Failure> {
     let verb = options.verb().unwrap_or_default();
     let listen = options.value("--listen")?;
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+    list::set(options.value("--tools")?.unwrap_or(2));
+    // It can always do all it can.
+    options.switch("--more");
     options.finish()?;
     match verb.as_str() {
         "http" => runtime()?.block_on(http::serve(listen)),

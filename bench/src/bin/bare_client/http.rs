@@ -28,7 +28,7 @@ pub(crate) async fn run(plan: &Plan, url: &str) -> Result<String, Failure> {
     for calls in plan.shares() {
         callers.push((calls, server.connect().await?));
     }
-    let time = Stopwatch::new();
+    let time = Stopwatch::start()?;
     let callers: Vec<_> = callers
         .into_iter()
         .map(|(calls, connection)| {
@@ -39,7 +39,7 @@ pub(crate) async fn run(plan: &Plan, url: &str) -> Result<String, Failure> {
     for caller in callers {
         caller.await??;
     }
-    Ok(time.report(plan.calls))
+    time.report(plan.calls)
 }
 
 type Connection = SendRequest<Full<Bytes>>;

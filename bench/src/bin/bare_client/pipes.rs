@@ -29,9 +29,9 @@ pub(crate) fn run(plan: &Plan, command: &[String]) -> Result<String, Failure> {
         output.read_line(&mut String::new())?;
         writeln!(input, "{}", message::INITIALIZED)?;
     }
-    let time = Stopwatch::new();
+    let time = Stopwatch::start()?;
     calls(plan, &mut input, &mut output)?;
-    let said = time.report(plan.calls);
+    let said = time.report(plan.calls)?;
     drop(input);
     child.wait()?;
     Ok(said)

@@ -1,0 +1,14 @@
+//! Every figure, in the order of the page.
+
+mod client;
+mod http;
+
+use crate::figure::Figure;
+
+/// Returns every figure.
+pub(crate) fn all() -> Vec<Box<dyn Figure>> {
+    let mut figures = Vec::new();
+    figures.extend(http::figures());
+    figures.extend(client::figures());
+    figures
+}
