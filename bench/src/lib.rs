@@ -4,11 +4,15 @@
 
 pub mod callgrind;
 pub mod client;
+pub mod connection;
+pub mod descriptors;
 pub mod message;
 pub mod options;
 pub mod place;
 pub mod process;
 pub mod response;
+pub mod sessions;
+pub mod streams;
 pub mod wire;
 pub mod work;
 

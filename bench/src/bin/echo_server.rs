@@ -56,6 +56,12 @@ async fn steps(cx: Context) -> Result<String, ToolError> {
     Ok("done".to_owned())
 }
 
+/// Tells everyone who listens that the tools changed.
+async fn announce(cx: Context) -> Result<String, ToolError> {
+    cx.tools_changed();
+    Ok("told".to_owned())
+}
+
 /// A server with `tools` tools, and with those that do more than answer.
 fn server(tools: usize, more: bool) -> Server {
     let echo = Tool::new("echo", async |args: Echo| Ok::<_, ToolError>(args.message));
@@ -75,7 +81,10 @@ fn server(tools: usize, more: bool) -> Server {
     });
     if more {
         let steps = Tool::new("steps", steps);
-        return server.tool(steps.description("Reports three steps, then is done"));
+        let announce = Tool::new("announce", announce);
+        return server
+            .tool(steps.description("Reports three steps, then is done"))
+            .tool(announce.description("Tells everyone who listens that the tools changed"));
     }
     server
 }

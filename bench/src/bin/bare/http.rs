@@ -36,29 +36,33 @@ pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
 }
 
 /// One piece of known length, or events.
-type Sent = Either<Full<Bytes>, Events>;
+pub(crate) type Sent = Either<Full<Bytes>, Events>;
 
 async fn respond(request: Request<Incoming>) -> Result<Response<Sent>, Infallible> {
     let has_session = request.headers().contains_key("mcp-protocol-version");
     let Ok(body) = request.into_body().collect().await else {
         return Ok(status(StatusCode::BAD_REQUEST).map(Either::Left));
     };
-    let body = body.to_bytes();
-    let bytes = match answer(&body) {
+    Ok(answered(&body.to_bytes(), has_session))
+}
+
+/// Answers one message.
+pub(crate) fn answered(body: &[u8], has_session: bool) -> Response<Sent> {
+    let bytes = match answer(body) {
         Some(Answer::One(bytes)) => bytes,
-        Some(Answer::Steps(steps)) => return Ok(events(steps.write("data: ", "\n\n"))),
-        None => return Ok(status(StatusCode::ACCEPTED).map(Either::Left)),
+        Some(Answer::Steps(steps)) => return events(steps.write("data: ", "\n\n")),
+        None => return status(StatusCode::ACCEPTED).map(Either::Left),
     };
     let mut response = Response::new(Either::Left(Full::from(bytes)));
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if !has_session && is_initialize(&body) {
+    if !has_session && is_initialize(body) {
         // Nothing is remembered; the id is there so that calls carry the header a session call has.
         let id = HeaderValue::from_static("0123456789abcdef0123456789abcdef");
         response.headers_mut().insert("mcp-session-id", id);
     }
-    Ok(response)
+    response
 }
 
 fn events(events: Vec<u8>) -> Response<Sent> {
@@ -70,7 +74,7 @@ fn events(events: Vec<u8>) -> Response<Sent> {
 }
 
 /// Events that are there at once. Their length is not said: of a stream nobody knows it.
-struct Events(Option<Bytes>);
+pub(crate) struct Events(Option<Bytes>);
 
 impl Body for Events {
     type Data = Bytes;

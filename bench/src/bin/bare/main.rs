@@ -1,7 +1,8 @@
 //! The limit: the least that a program which answers the same bytes has to do.
 //!
 //! No MCP library, no checks. One parse into a borrowed struct, one write. `http` and `stdio` are what
-//! a call is measured against; `slow` is what holding many calls is measured against.
+//! a call is measured against, `http --more` what open streams are measured against; `slow` is what holding many calls
+//! is measured against.
 #![expect(clippy::print_stderr, reason = "a command says where it listens")]
 
 mod answer;
@@ -10,13 +11,13 @@ mod list;
 mod slow;
 mod stdio;
 mod steps;
+mod streams;
 
 use std::{net::SocketAddr, process::ExitCode};
 
 use turnbuckle_bench::{Failure, options::Options};
 
-const USAGE: &str =
-    "usage: bare (http [--listen ADDR] | slow [--listen ADDR] | stdio) [--tools N] [--more]";
+const USAGE: &str = "usage: bare (http [--listen ADDR] | streams [--listen ADDR] | slow [--listen ADDR] | stdio) [--tools N] [--more]";
 
 fn main() -> ExitCode {
     match run(Options::from_process()) {
@@ -38,6 +39,7 @@ fn run(mut options: Options) -> Result<(), Failure> {
     options.finish()?;
     match verb.as_str() {
         "http" => runtime()?.block_on(http::serve(listen)),
+        "streams" => runtime()?.block_on(streams::serve(listen)),
         "slow" => runtime()?.block_on(slow::serve(listen)),
         "stdio" => stdio::serve(),
         _ => Err(USAGE.into()),
