@@ -1,5 +1,6 @@
 //! Every figure, in the order of the page.
 
+mod client;
 mod growth;
 mod http;
 mod instructions;
@@ -12,5 +13,6 @@ pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     figures.extend(instructions::figures());
     figures.extend(http::figures());
     figures.extend(growth::figures());
+    figures.extend(client::figures());
     figures
 }
