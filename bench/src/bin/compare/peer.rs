@@ -59,6 +59,19 @@ impl Peer {
         Some(command)
     }
 
+    /// Returns the command of its HTTP server with the tool `announce`; `None`: it has none.
+    pub(crate) fn streams(&self) -> Option<Command> {
+        match self.role {
+            Role::Limit => {
+                let bare = self.http.as_deref()?.first()?;
+                let mut command = Command::new(bare);
+                command.args(["streams", "--listen", "127.0.0.1:0"]);
+                Some(command)
+            }
+            Role::Ours | Role::Peer => self.http(&["--more"]),
+        }
+    }
+
     /// Returns the command of its stdio server; `None`: it has none.
     pub(crate) fn stdio(&self, more: &[&str]) -> Option<Command> {
         let mut command = command(self.stdio.as_deref()?)?;
