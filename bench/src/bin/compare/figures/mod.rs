@@ -4,6 +4,8 @@ mod client;
 mod growth;
 mod http;
 mod instructions;
+mod start;
+mod stdio;
 
 use crate::figure::Figure;
 
@@ -14,5 +16,7 @@ pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     figures.extend(http::figures());
     figures.extend(growth::figures());
     figures.extend(client::figures());
+    figures.extend(stdio::figures());
+    figures.extend(start::figures());
     figures
 }
