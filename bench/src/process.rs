@@ -64,10 +64,7 @@ impl ServerProcess {
 
     /// Reads how much memory it holds now, and held at most.
     pub fn memory(&self) -> Result<Memory, Failure> {
-        Memory::parse(&std::fs::read_to_string(format!(
-            "/proc/{}/status",
-            self.child.id()
-        ))?)
+        Memory::of(self.child.id())
     }
 
     /// Asks it to end and waits until it has.
@@ -111,6 +108,11 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Reads what a process holds.
+    pub fn of(process: u32) -> Result<Memory, Failure> {
+        Memory::parse(&std::fs::read_to_string(format!("/proc/{process}/status"))?)
+    }
+
     fn parse(status: &str) -> Result<Memory, Failure> {
         let field = |name: &str| -> Result<u64, Failure> {
             let line = status.lines().find_map(|line| line.strip_prefix(name));

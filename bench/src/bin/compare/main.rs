@@ -8,9 +8,11 @@
 mod drive;
 mod figure;
 mod figures;
+mod hello;
 mod machine;
 mod page;
 mod peer;
+mod pipe;
 mod report;
 mod results;
 mod rounds;

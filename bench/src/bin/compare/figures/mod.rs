@@ -1,8 +1,11 @@
 //! Every figure, in the order of the page.
 
+mod client;
 mod growth;
 mod http;
 mod instructions;
+mod start;
+mod stdio;
 
 use crate::figure::Figure;
 
@@ -12,5 +15,8 @@ pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     figures.extend(instructions::figures());
     figures.extend(http::figures());
     figures.extend(growth::figures());
+    figures.extend(client::figures());
+    figures.extend(stdio::figures());
+    figures.extend(start::figures());
     figures
 }
