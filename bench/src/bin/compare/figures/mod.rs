@@ -6,10 +6,12 @@ mod http;
 mod instructions;
 mod start;
 mod stdio;
+mod weight;
 
+pub(crate) use self::weight::builds;
 use crate::figure::Figure;
 
-/// Returns every figure.
+/// Returns every figure, except for [`builds`].
 pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     let mut figures = Vec::new();
     figures.extend(instructions::figures());
@@ -18,5 +20,6 @@ pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     figures.extend(client::figures());
     figures.extend(stdio::figures());
     figures.extend(start::figures());
+    figures.extend(weight::figures());
     figures
 }
