@@ -13,7 +13,8 @@ use contract::{
 };
 use tokio::net::TcpListener;
 use tower_mcp::{
-    CallToolResult, HttpTransport, McpRouter, StdioTransport, Tool, ToolBuilder,
+    CallToolResult, HttpTransport, McpRouter, StdioTransport, SubscriptionLimits, Tool,
+    ToolBuilder,
     context::{NotificationSender, ServerNotification, notification_channel},
     extract::{Context, State},
 };
@@ -27,7 +28,9 @@ async fn main() -> Result<(), Failure> {
             let (tell, told) = notification_channel(64);
             let server = server(&contract, Some(tell));
             let transport = if contract.more {
-                HttpTransport::with_notifications(server, told)
+                // By default 256 may listen.
+                let limits = SubscriptionLimits::default().max_active(10_000);
+                HttpTransport::with_notifications(server, told).subscription_limits(limits)
             } else {
                 HttpTransport::new(server)
             };
