@@ -5,6 +5,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,10 +17,11 @@ use crate::Failure;
 pub struct ServerProcess {
     child: Child,
     address: SocketAddr,
+    path: String,
 }
 
 impl ServerProcess {
-    /// Starts the command and waits for its line `listening on http://ADDR/mcp`.
+    /// Starts the command and waits for its line `listening on http://ADDR/PATH`.
     pub fn start(command: &mut Command) -> Result<ServerProcess, Failure> {
         command
             .stdin(Stdio::null())
@@ -31,10 +33,14 @@ impl ServerProcess {
         let mut stderr = BufReader::new(child.stderr.take().expect("stderr was asked for"));
         let mut said = String::new();
         while stderr.read_line(&mut said)? > 0 {
-            if let Some(address) = said.lines().next_back().and_then(listening) {
+            if let Some((address, path)) = said.lines().next_back().and_then(listening) {
                 // A full pipe would block the server, so whatever else it says goes to our stderr.
                 std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::stderr()));
-                return Ok(ServerProcess { child, address });
+                return Ok(ServerProcess {
+                    child,
+                    address,
+                    path,
+                });
             }
         }
         let status = child.wait()?;
@@ -46,12 +52,19 @@ impl ServerProcess {
         self.address
     }
 
+    /// Returns the path it said it answers at, with its slash.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Reads how much time of the processor it has used.
+    pub fn cpu(&self) -> Result<Duration, Failure> {
+        cpu_time(self.child.id())
+    }
+
     /// Reads how much memory it holds now, and held at most.
     pub fn memory(&self) -> Result<Memory, Failure> {
-        Memory::parse(&std::fs::read_to_string(format!(
-            "/proc/{}/status",
-            self.child.id()
-        ))?)
+        Memory::of(self.child.id())
     }
 
     /// Asks it to end and waits until it has.
@@ -74,6 +87,17 @@ pub fn terminate(child: &mut Child) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Reads how much time of the processor the threads of a process have used; what has ended is not counted.
+pub fn cpu_time(process: u32) -> Result<Duration, Failure> {
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let schedule = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+        let running = schedule.split_whitespace().next().unwrap_or_default();
+        nanoseconds += running.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
 /// Resident memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
@@ -84,6 +108,11 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Reads what a process holds.
+    pub fn of(process: u32) -> Result<Memory, Failure> {
+        Memory::parse(&std::fs::read_to_string(format!("/proc/{process}/status"))?)
+    }
+
     fn parse(status: &str) -> Result<Memory, Failure> {
         let field = |name: &str| -> Result<u64, Failure> {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -107,11 +136,10 @@ pub fn beside_this_program(name: &str) -> Result<PathBuf, Failure> {
     Err(format!("`{}` is not there; build it first: {build}", path.display()).into())
 }
 
-fn listening(line: &str) -> Option<SocketAddr> {
-    line.strip_prefix("listening on http://")?
-        .strip_suffix("/mcp")?
-        .parse()
-        .ok()
+fn listening(line: &str) -> Option<(SocketAddr, String)> {
+    let place = line.trim_end().strip_prefix("listening on http://")?;
+    let (address, path) = place.split_once('/')?;
+    Some((address.parse().ok()?, format!("/{path}")))
 }
 
 #[cfg(test)]
@@ -120,9 +148,10 @@ mod tests {
 
     #[test]
     fn finds_the_address_in_the_line_that_names_it() {
-        let address = "127.0.0.1:8080".parse().ok();
+        let (address, path) = listening("listening on http://127.0.0.1:8080/mcp").unwrap();
 
-        assert_eq!(listening("listening on http://127.0.0.1:8080/mcp"), address);
+        assert_eq!(address, "127.0.0.1:8080".parse().unwrap());
+        assert_eq!(path, "/mcp");
         assert_eq!(listening("starting"), None);
     }
 

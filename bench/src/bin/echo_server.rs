@@ -1,12 +1,13 @@
 //! The server that is measured: two small tools, everything else as it comes.
 //!
-//! Uses only the public API, with every default check on.
+//! Uses only the public API, with every default check on. `--tools N` fills the list up to N tools, `--more` adds those
+//! that do more than answer.
 #![expect(clippy::print_stderr, reason = "a command says where it listens")]
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use turnbuckle::{Server, Tool, ToolError};
+use turnbuckle::{Context, Server, Tool, ToolError};
 use turnbuckle_bench::{Failure, options::Options};
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,28 +36,77 @@ async fn add(args: Add) -> Result<Sum, ToolError> {
     })
 }
 
-fn server() -> Server {
+// What the tools take that are there only to be listed. No documentation: it would be part of the schema.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "its schema is all that counts")]
+struct Order {
+    /// What is to be looked for.
+    query: String,
+    /// How many results are wanted at most.
+    limit: u32,
+    /// Where to look, as a path from the top.
+    place: String,
+}
+
+/// Reports three steps, then is done.
+async fn steps(cx: Context) -> Result<String, ToolError> {
+    for step in 1..=3 {
+        cx.progress(step, 3).await;
+    }
+    Ok("done".to_owned())
+}
+
+/// Tells everyone who listens that the tools changed.
+async fn announce(cx: Context) -> Result<String, ToolError> {
+    cx.tools_changed();
+    Ok("told".to_owned())
+}
+
+/// A server with `tools` tools, and with those that do more than answer.
+fn server(tools: usize, more: bool) -> Server {
     let echo = Tool::new("echo", async |args: Echo| Ok::<_, ToolError>(args.message));
     let add = Tool::new("add", add);
-    Server::new("echo", "0.1.0")
-        .tool(echo.description("Says the message back").read_only())
-        .tool(add.description("Adds two numbers"))
+    let mut server =
+        Server::new("echo", "0.1.0").tool(echo.description("Says the message back").read_only());
+    if tools > 1 {
+        server = server.tool(add.description("Adds two numbers"));
+    }
+    let server = (0..tools.saturating_sub(2)).fold(server, |server, number| {
+        let tool = Tool::new(format!("tool-{number:03}"), async |_: Order| {
+            Ok::<_, ToolError>("found nothing".to_owned())
+        });
+        let description =
+            format!("Looks for something at place {number:03}, and says what it found");
+        server.tool(tool.description(description))
+    });
+    if more {
+        let steps = Tool::new("steps", steps);
+        let announce = Tool::new("announce", announce);
+        return server
+            .tool(steps.description("Reports three steps, then is done"))
+            .tool(announce.description("Tells everyone who listens that the tools changed"));
+    }
+    server
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Failure> {
+pub(crate) async fn main() -> Result<(), Failure> {
     let mut options = Options::from_process();
     let stdio = options.switch("--stdio");
     let listen = options.value::<String>("--listen")?;
+    let tools = options.value("--tools")?.unwrap_or(2);
+    let server = server(tools, options.switch("--more"));
     options.finish()?;
     match listen {
         Some(address) if !stdio => {
             let listener = TcpListener::bind(address).await?;
             eprintln!("listening on http://{}/mcp", listener.local_addr()?);
-            turnbuckle::http::serve(listener, server()).await?;
+            turnbuckle::http::serve(listener, server).await?;
         }
-        None if stdio => turnbuckle::stdio::serve(server()).await?,
-        _ => return Err("usage: echo-server --listen ADDR | --stdio".into()),
+        None if stdio => turnbuckle::stdio::serve(server).await?,
+        _ => {
+            return Err("usage: echo-server (--listen ADDR | --stdio) [--tools N] [--more]".into());
+        }
     }
     Ok(())
 }

@@ -15,10 +15,12 @@ use tokio::{
     task::JoinSet,
     time::{Instant, timeout_at},
 };
-use turnbuckle_bench::Failure;
+use turnbuckle_bench::{
+    Failure,
+    connection::{Call, Connection, text_of},
+};
 
 use crate::{
-    connection::{Call, Connection, text_of},
     http2::{STREAMS, Shared},
     plan::Plan,
     report::Report,

@@ -11,9 +11,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
-use turnbuckle_bench::{Failure, response::answer};
-
-use crate::connection::Call;
+use turnbuckle_bench::{Failure, connection::Call, response::answer};
 
 /// Calls per connection: at least this many is what HTTP/2 recommends every server to allow.
 pub(crate) const STREAMS: usize = 100;

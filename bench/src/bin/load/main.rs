@@ -9,18 +9,15 @@
     reason = "a command prints"
 )]
 
-mod connection;
-mod descriptors;
 mod held;
 mod http2;
 mod plan;
 mod probe;
 mod report;
-mod sessions;
 
 use std::{process::ExitCode, time::Instant};
 
-use turnbuckle_bench::{Failure, options::Options, process::ServerProcess};
+use turnbuckle_bench::{Failure, options::Options, process::ServerProcess, sessions};
 
 use crate::{
     held::Held,

@@ -2,9 +2,7 @@
 
 use std::{path::PathBuf, process::Command, time::Duration};
 
-use turnbuckle_bench::{Failure, options::Options, process::beside_this_program};
-
-use crate::descriptors;
+use turnbuckle_bench::{Failure, descriptors, options::Options, process::beside_this_program};
 
 pub(crate) const USAGE: &str = "\
 usage: load [--server PATH] [--arguments WORDS] [--calls N] [--sessions N] [--blocking N]

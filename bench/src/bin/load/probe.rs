@@ -6,13 +6,12 @@ use std::{
 };
 
 use tokio::task::JoinSet;
-use turnbuckle_bench::Failure;
-
-use crate::{
+use turnbuckle_bench::{
+    Failure,
     connection::{Call, Connection, text_of},
-    held::Held,
-    report::Report,
 };
+
+use crate::{held::Held, report::Report};
 
 const PROBES: usize = 200;
 /// How long a blocking call blocks: far longer than all probes beside it take.

@@ -12,6 +12,9 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
+/// What goes as a whole into a pipe that has room for anything, without waiting.
+const PIECE: usize = 4096;
+
 /// Takes standard input and output away from everyone else.
 ///
 /// What is printed from now on goes to standard error; also what was printed before and is still in a buffer. Child
@@ -46,8 +49,21 @@ impl Input {
 pub(super) struct Output(File);
 
 impl Output {
-    /// Says whether something small can be written without waiting for the client.
-    pub(super) fn has_room(&self) -> bool {
+    /// Writes as much as it can without waiting for the client, and says how much that was.
+    pub(super) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        for piece in bytes.chunks(PIECE) {
+            if !self.has_room() {
+                break;
+            }
+            self.write_all(piece)?;
+            written += piece.len();
+        }
+        Ok(written)
+    }
+
+    /// Says whether a piece can be written without waiting for the client.
+    fn has_room(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::OUT)];
         let at_once = Timespec {
             tv_sec: 0,

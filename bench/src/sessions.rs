@@ -3,18 +3,18 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use tokio::task::JoinSet;
-use turnbuckle_bench::{
+
+use crate::{
     Failure,
+    connection::Connection,
     message::{self, Headers},
 };
-
-use crate::connection::Connection;
 
 /// Connections that open or check sessions side by side.
 const WORKERS: usize = 16;
 
 /// Opens `count` sessions and returns their ids; no connection stays open.
-pub(crate) async fn open(address: SocketAddr, count: usize) -> Result<Arc<[String]>, Failure> {
+pub async fn open(address: SocketAddr, count: usize) -> Result<Arc<[String]>, Failure> {
     let mut workers = JoinSet::new();
     for worker in 0..WORKERS {
         let share = count / WORKERS + usize::from(worker < count % WORKERS);
@@ -47,7 +47,7 @@ async fn open_share(address: SocketAddr, count: usize) -> Result<Vec<String>, Fa
 }
 
 /// Pings every session and returns what went wrong: each must still be there.
-pub(crate) async fn check(address: SocketAddr, sessions: Arc<[String]>) -> Vec<String> {
+pub async fn check(address: SocketAddr, sessions: Arc<[String]>) -> Vec<String> {
     let mut workers = JoinSet::new();
     for worker in 0..WORKERS {
         let sessions = sessions.clone();

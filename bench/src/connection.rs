@@ -6,29 +6,30 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
 };
-use turnbuckle_bench::{
+
+use crate::{
     Failure,
     message::{self, Era, Headers},
     response::Response,
 };
 
+/// A connection to a server.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     stream: TcpStream,
     host: String,
+    path: String,
     received: Vec<u8>,
 }
 
 impl Connection {
-    pub(crate) async fn open(address: SocketAddr) -> Result<Connection, Failure> {
+    /// Connects from this machine's own address.
+    pub async fn open(address: SocketAddr) -> Result<Connection, Failure> {
         Connection::open_from(Ipv4Addr::LOCALHOST, address).await
     }
 
     /// Connects from a source address, since one address has ports for only some 28,000 connections.
-    pub(crate) async fn open_from(
-        source: Ipv4Addr,
-        address: SocketAddr,
-    ) -> Result<Connection, Failure> {
+    pub async fn open_from(source: Ipv4Addr, address: SocketAddr) -> Result<Connection, Failure> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((source, 0).into())?;
         let stream = socket.connect(address).await?;
@@ -36,26 +37,35 @@ impl Connection {
         Ok(Connection {
             stream,
             host: address.to_string(),
+            path: "/mcp".to_owned(),
             received: Vec::new(),
         })
     }
 
+    /// Sends to this path from now on, instead of `/mcp`.
+    pub fn at(mut self, path: &str) -> Connection {
+        path.clone_into(&mut self.path);
+        self
+    }
+
     /// Calls a tool and returns the JSON-RPC answer.
-    pub(crate) async fn call(&mut self, call: &Call<'_>) -> Result<String, Failure> {
+    pub async fn call(&mut self, call: &Call<'_>) -> Result<String, Failure> {
         self.send_call(call).await?;
         self.answer().await
     }
 
-    pub(crate) async fn send_call(&mut self, call: &Call<'_>) -> Result<(), Failure> {
+    /// Sends a call and does not wait for its answer.
+    pub async fn send_call(&mut self, call: &Call<'_>) -> Result<(), Failure> {
         self.send(&call.headers(), &call.body()).await
     }
 
     /// Waits for the answer to what was sent.
-    pub(crate) async fn answer(&mut self) -> Result<String, Failure> {
+    pub async fn answer(&mut self) -> Result<String, Failure> {
         Ok(self.response().await?.answer().to_owned())
     }
 
-    pub(crate) async fn exchange(
+    /// Sends a message and waits for the response to it.
+    pub async fn exchange(
         &mut self,
         headers: &Headers<'_>,
         body: &str,
@@ -64,10 +74,20 @@ impl Connection {
         self.response().await
     }
 
+    /// Returns the name of the server, as requests say it.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Returns the socket, for who reads it in another way.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     async fn send(&mut self, headers: &Headers<'_>, body: &str) -> Result<(), Failure> {
         Ok(self
             .stream
-            .write_all(&message::post(&self.host, headers, body))
+            .write_all(&message::post_to(&self.path, &self.host, headers, body))
             .await?)
     }
 
@@ -88,20 +108,25 @@ impl Connection {
 
 /// A tool call, ready for any connection.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
-    pub(crate) id: u64,
-    pub(crate) tool: &'a str,
-    pub(crate) arguments: String,
+pub struct Call<'a> {
+    /// Its id.
+    pub id: u64,
+    /// The name of the tool.
+    pub tool: &'a str,
+    /// The arguments, a JSON object.
+    pub arguments: String,
     /// The session of a legacy call; a modern one has none.
-    pub(crate) session: Option<&'a str>,
+    pub session: Option<&'a str>,
 }
 
 impl Call<'_> {
-    pub(crate) fn headers(&self) -> Headers<'_> {
+    /// Returns the headers it needs.
+    pub fn headers(&self) -> Headers<'_> {
         message::call_headers(self.era(), self.tool, self.session)
     }
 
-    pub(crate) fn body(&self) -> String {
+    /// Returns it as JSON.
+    pub fn body(&self) -> String {
         message::call(self.era(), self.id, self.tool, &self.arguments)
     }
 
@@ -114,7 +139,7 @@ impl Call<'_> {
 }
 
 /// Returns the text of an answer, if the answer has this id and says it succeeded.
-pub(crate) fn text_of(answer: &str, id: u64) -> Result<String, Failure> {
+pub fn text_of(answer: &str, id: u64) -> Result<String, Failure> {
     let value: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
     let result = &value["result"];
     let text = result["content"][0]["text"].as_str();

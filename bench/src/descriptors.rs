@@ -1,13 +1,13 @@
 //! How many sockets this process, and the server it starts, may have.
 
+use crate::Failure;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use turnbuckle_bench::Failure;
 
 /// Left for everything that is not a held call: probes, listeners, HTTP/2 connections, the runtime.
 const RESERVE: usize = 500;
 
 /// Raises the soft limit as far as `calls` need and the hard limit allows; returns how many connections fit.
-pub(crate) fn raise(calls: usize) -> Result<usize, Failure> {
+pub fn raise(calls: usize) -> Result<usize, Failure> {
     let mut limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX);
     let wanted = ((calls + RESERVE) as u64).min(most);

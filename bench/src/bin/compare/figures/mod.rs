@@ -1,0 +1,22 @@
+//! Every figure, in the order of the page.
+
+mod client;
+mod growth;
+mod http;
+mod instructions;
+mod start;
+mod stdio;
+
+use crate::figure::Figure;
+
+/// Returns every figure.
+pub(crate) fn all() -> Vec<Box<dyn Figure>> {
+    let mut figures = Vec::new();
+    figures.extend(instructions::figures());
+    figures.extend(http::figures());
+    figures.extend(growth::figures());
+    figures.extend(client::figures());
+    figures.extend(stdio::figures());
+    figures.extend(start::figures());
+    figures
+}

@@ -1,0 +1,133 @@
+//! Turnbuckle beside the limit and beside every peer, in one run.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command prints what it found"
+)]
+
+mod drive;
+mod figure;
+mod figures;
+mod hello;
+mod machine;
+mod page;
+mod peer;
+mod pipe;
+mod report;
+mod results;
+mod rounds;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use turnbuckle_bench::{Failure, options::Options, place::Places};
+
+use crate::{figure::Figure, peer::Peer, results::Results};
+
+const USAGE: &str = "\
+usage: compare [--only TEXT] [--skip TEXT] [--peers NAME,…] [--rounds N] [--json FILE] [--list]
+       compare page [--from FILE] [--into PAGE]
+
+Measures every figure on the limit, on ours and on the peers that bench/peers/prepare.py has built, and prints tables.
+  --only TEXT     only figures whose group and case contain it
+  --skip TEXT     not those whose group and case contain it
+  --peers A,B     only these, beside the limit and ours
+  --rounds N      how often each is measured; the median is shown
+  --json FILE     keep all values; figures of FILE that are not measured again stay
+  --list          print what would be measured
+`page` writes the tables of FILE (bench/results.json) into PAGE (docs/speed.md).
+Exit: 0 all was measured, 1 a goal was not reached, 2 something could not be measured.";
+
+fn main() -> ExitCode {
+    match run(Options::from_process()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Returns whether every goal was reached.
+fn run(mut options: Options) -> Result<bool, Failure> {
+    if options.switch("--help") {
+        println!("{USAGE}");
+        return Ok(true);
+    }
+    match options.verb().as_deref() {
+        None => compare(options),
+        Some("page") => write_page(options),
+        Some(verb) => Err(format!("unknown verb `{verb}`, see --help").into()),
+    }
+}
+
+fn write_page(mut options: Options) -> Result<bool, Failure> {
+    let from = options.value::<PathBuf>("--from")?;
+    let into = options.value::<PathBuf>("--into")?;
+    options.finish()?;
+    let results = Results::read(&from.unwrap_or("bench/results.json".into()))?;
+    page::rewrite(&into.unwrap_or("docs/speed.md".into()), &results)?;
+    Ok(true)
+}
+
+fn compare(mut options: Options) -> Result<bool, Failure> {
+    let only = options.value::<String>("--only")?.unwrap_or_default();
+    let skip = options.value::<String>("--skip")?;
+    let names = options.value::<String>("--peers")?;
+    let rounds = options.value("--rounds")?;
+    let json = options.value::<PathBuf>("--json")?;
+    let list = options.switch("--list");
+    options.finish()?;
+
+    let figures = chosen(&only, skip.as_deref());
+    if list {
+        for figure in &figures {
+            println!("{} · {}", figure.group(), figure.case());
+        }
+        return Ok(true);
+    }
+    if figures.is_empty() {
+        return Err(format!("no figure is called `{only}`").into());
+    }
+    let peers = invited(names.as_deref())?;
+    let places = Places::take()?;
+    let mut results = match &json {
+        Some(path) if path.exists() => Results::read(path)?,
+        _ => Results::default(),
+    };
+    results.machine = machine::describe(places);
+    let mut reached = true;
+    for figure in figures {
+        eprintln!("{} · {} …", figure.group(), figure.case());
+        let case = rounds::measure(&*figure, &peers, places, rounds)?;
+        println!("{}", report::terminal(&case));
+        reached &= case.is_reached() != Some(false);
+        results.put(case);
+        // Kept after each figure: a run takes an hour, and what it has shown is not lost when it is stopped.
+        if let Some(path) = &json {
+            results.write(path)?;
+        }
+    }
+    Ok(reached)
+}
+
+fn chosen(only: &str, skip: Option<&str>) -> Vec<Box<dyn Figure>> {
+    let mut figures = figures::all();
+    figures.retain(|figure| {
+        let name = format!("{} · {}", figure.group(), figure.case());
+        name.contains(only) && skip.is_none_or(|skip| !name.contains(skip))
+    });
+    figures
+}
+
+fn invited(names: Option<&str>) -> Result<Vec<Peer>, Failure> {
+    let mut peers = peer::everybody()?;
+    if peers.iter().all(|peer| peer.role != peer::Role::Peer) {
+        eprintln!("no peers: bench/peers/prepare.py builds them");
+    }
+    if let Some(names) = names {
+        let names: Vec<_> = names.split(',').collect();
+        peers.retain(|peer| peer.role != peer::Role::Peer || names.contains(&&*peer.name));
+    }
+    Ok(peers)
+}

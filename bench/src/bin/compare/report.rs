@@ -1,0 +1,184 @@
+//! The figures as tables: aligned for a terminal, with bars for a page.
+
+use std::fmt::Write as _;
+
+use crate::{
+    figure::{Goal, Metric, Reach},
+    peer::Role,
+    results::{Case, Row},
+};
+
+/// Returns a case as a table for a terminal.
+pub(crate) fn terminal(case: &Case) -> String {
+    let mut text = format!("{} · {}\n", case.group, case.case);
+    let cells = cells(case);
+    let widths: Vec<_> = (0..cells[0].len())
+        .map(|column| cells.iter().map(|row| row[column].chars().count()).max())
+        .map(Option::unwrap_or_default)
+        .collect();
+    for row in &cells {
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = match column {
+                0 => write!(text, "  {cell:<width$}"),
+                _ => write!(text, "  {cell:>width$}"),
+            };
+        }
+        text.push('\n');
+    }
+    for (peer, reason) in &case.absent {
+        let _ = writeln!(text, "  {peer}: {reason}");
+    }
+    if let Some(verdict) = verdict(case) {
+        let _ = writeln!(text, "  {verdict}");
+    }
+    text
+}
+
+/// Returns a case as a table for a page.
+pub(crate) fn markdown(case: &Case) -> String {
+    let mut text = format!("### {}\n\n", case.case);
+    let cells = cells(case);
+    for (at, row) in cells.iter().enumerate() {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+        if at == 0 {
+            let _ = writeln!(text, "|---{}|", "|---:".repeat(row.len() - 1));
+        }
+    }
+    text.push('\n');
+    let absent: Vec<_> = case
+        .absent
+        .iter()
+        .map(|(peer, reason)| format!("{peer}: {reason}"))
+        .collect();
+    if !absent.is_empty() {
+        let _ = writeln!(text, "Not measured: {}.\n", absent.join("; "));
+    }
+    if let Some(verdict) = verdict(case) {
+        let _ = writeln!(text, "{verdict}\n");
+    }
+    text
+}
+
+/// The head, then a line for everybody.
+fn cells(case: &Case) -> Vec<Vec<String>> {
+    let first = case.rows.first();
+    let metrics: Vec<_> = first.iter().flat_map(|row| &row.values).collect();
+    let metrics: Vec<_> = metrics.iter().map(|(metric, _)| *metric).collect();
+    let ratio = compared(case).filter(|_| case.row_of(Role::Limit).is_some());
+    let head = std::iter::once(String::new())
+        .chain(metrics.iter().map(|metric| metric.head().to_owned()))
+        .chain(ratio.map(|metric| format!("{} × limit", metric.head())));
+    let line = |row: &Row| {
+        std::iter::once(row.peer.clone())
+            .chain(metrics.iter().map(|metric| number(row.median(*metric))))
+            .chain(ratio.map(|metric| times(case, row, metric)))
+            .collect()
+    };
+    std::iter::once(head.collect())
+        .chain(case.rows.iter().map(line))
+        .collect()
+}
+
+/// The metric that is shown beside the limit: the goal's, or else the first that says what something costs.
+fn compared(case: &Case) -> Option<Metric> {
+    let goal = case.goal.map(|goal| goal.metric);
+    let values = &case.rows.first()?.values;
+    let mut metrics = values.iter().map(|(metric, _)| *metric);
+    goal.or_else(|| metrics.find(|metric| *metric != Metric::PerSecond))
+}
+
+fn times(case: &Case, row: &Row, metric: Metric) -> String {
+    let limit = case.row_of(Role::Limit).and_then(|row| row.median(metric));
+    match (row.median(metric), limit) {
+        (Some(value), Some(limit)) if limit > 0.0 => format!("{:.2}", value / limit),
+        _ => "–".to_owned(),
+    }
+}
+
+fn verdict(case: &Case) -> Option<String> {
+    let Goal { metric, reach } = case.goal?;
+    let goal = match reach {
+        Reach::Times(times) => format!("at most {times} × the limit"),
+        Reach::Share(share) => format!("at least {:.0} % of the limit", share * 100.0),
+        Reach::AtMost(most) => format!("at most {}", number(Some(most))),
+    };
+    let reached = match case.is_reached() {
+        Some(true) => "reached",
+        Some(false) => "NOT REACHED",
+        None => "not compared",
+    };
+    Some(format!("Goal: {}, {goal}: {reached}.", metric.head()))
+}
+
+/// Three figures that count, or whole numbers with their thousands apart.
+fn number(value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return "–".to_owned();
+    };
+    match value.abs() {
+        small if small < 10.0 => format!("{value:.2}"),
+        small if small < 100.0 => format!("{value:.1}"),
+        _ => grouped(&format!("{value:.0}")),
+    }
+}
+
+fn grouped(digits: &str) -> String {
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn case() -> Case {
+        let row = |peer: &str, role, cpu: f64, rate: f64| Row {
+            peer: peer.into(),
+            role,
+            values: vec![(Metric::PerSecond, vec![rate]), (Metric::Cpu, vec![cpu])],
+        };
+        Case {
+            group: "http".into(),
+            case: "modern 50 B".into(),
+            measured: "2026-11-16T12:00:00Z".into(),
+            goal: Some(Goal::share(Metric::PerSecond, 0.8)),
+            rows: vec![
+                row("bare", Role::Limit, 10.0, 50_000.0),
+                row("turnbuckle", Role::Ours, 11.0, 39_000.0),
+            ],
+            absent: BTreeMap::from([("other".into(), "no node".into())]),
+        }
+    }
+
+    #[test]
+    fn a_table_has_ratios_reasons_and_a_verdict() {
+        let text = markdown(&case());
+
+        assert!(
+            text.contains("| turnbuckle | 39\u{202f}000 | 11.0 | 0.78 |"),
+            "{text}"
+        );
+        assert!(text.contains("Not measured: other: no node."), "{text}");
+        assert!(
+            text.contains("at least 80 % of the limit: NOT REACHED."),
+            "{text}"
+        );
+        assert!(terminal(&case()).contains("NOT REACHED"));
+    }
+
+    #[test]
+    fn numbers_keep_what_counts() {
+        assert_eq!(number(Some(1.286)), "1.29");
+        assert_eq!(number(Some(12.34)), "12.3");
+        assert_eq!(number(Some(1234.5)), "1\u{202f}234");
+        assert_eq!(number(None), "–");
+    }
+}

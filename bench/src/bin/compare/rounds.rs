@@ -1,0 +1,81 @@
+//! Measures one figure on everybody, in turn and again, so that a change of the machine's mood meets all alike.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use turnbuckle_bench::{Failure, place::Places};
+
+use crate::{
+    figure::{Figure, Sample},
+    peer::{Peer, Role},
+    results::{Case, Row},
+};
+
+/// Measures a figure; `rounds` is how often, if not as often as the figure itself wants.
+pub(crate) fn measure(
+    figure: &dyn Figure,
+    peers: &[Peer],
+    places: Places,
+    rounds: Option<usize>,
+) -> Result<Case, Failure> {
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
+    let mut absent = BTreeMap::new();
+    for _ in 0..rounds.unwrap_or(figure.rounds()) {
+        for (peer, samples) in peers.iter().zip(&mut samples) {
+            if absent.contains_key(&peer.name) {
+                continue;
+            }
+            match round(figure, peer, places)? {
+                Ok(sample) => samples.push(sample),
+                Err(reason) => {
+                    absent.insert(peer.name.clone(), reason);
+                }
+            }
+        }
+    }
+    let measured = peers.iter().zip(samples);
+    let measured = measured.filter(|(peer, _)| !absent.contains_key(&peer.name));
+    Ok(Case {
+        group: figure.group().to_owned(),
+        case: figure.case(),
+        measured: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        goal: figure.goal(),
+        rows: measured
+            .map(|(peer, samples)| row(peer, &samples))
+            .collect(),
+        absent,
+    })
+}
+
+/// Measures once, or says why this peer has no row. Only what fails in ours or the limit is a failure of the bench.
+fn round(
+    figure: &dyn Figure,
+    peer: &Peer,
+    places: Places,
+) -> Result<Result<Sample, String>, Failure> {
+    let lacks = peer.lacks(figure.needs());
+    if let Some(reason) = lacks.or_else(|| figure.leaves_out(peer)) {
+        return Ok(Err(reason.to_owned()));
+    }
+    match figure.round(peer, places) {
+        Ok(Some(sample)) => Ok(Ok(sample)),
+        Ok(None) => Ok(Err("has no such form".to_owned())),
+        Err(error) if peer.role == Role::Peer => Ok(Err(format!("failed: {error}"))),
+        Err(error) => Err(format!("{}: {error}", peer.name).into()),
+    }
+}
+
+fn row(peer: &Peer, samples: &[Sample]) -> Row {
+    let metrics = samples.first().into_iter().flatten();
+    let values_of = |metric| {
+        let of = samples.iter().flatten();
+        of.filter(move |(of, _)| *of == metric)
+            .map(|(_, value)| *value)
+    };
+    Row {
+        peer: peer.name.clone(),
+        role: peer.role,
+        values: metrics
+            .map(|(metric, _)| (*metric, values_of(*metric).collect()))
+            .collect(),
+    }
+}

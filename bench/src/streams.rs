@@ -1,0 +1,163 @@
+//! Streams that stay open, each on a connection of its own, and what is told on all of them.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::watch,
+    task::JoinSet,
+    time::timeout,
+};
+
+use crate::{
+    Failure,
+    connection::{Call, Connection, text_of},
+    message,
+};
+
+/// What every listener is told.
+const CHANGED: &[u8] = b"notifications/tools/list_changed";
+/// How long everyone may take to hear of a change.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which streams are opened.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// One GET stream in each of these sessions.
+    General(Arc<[String]>),
+    /// So many `subscriptions/listen`.
+    Listen(usize),
+}
+
+/// Many open streams; they are closed when this is dropped.
+#[derive(Debug)]
+pub struct Streams {
+    readers: JoinSet<Result<(), Failure>>,
+    count: usize,
+    told: watch::Receiver<usize>,
+    announcer: Connection,
+    /// The session that announces, where the streams are those of sessions.
+    session: Option<String>,
+    announced: u64,
+}
+
+impl Streams {
+    /// Opens them one after the other, and waits until each is open.
+    pub async fn open(address: SocketAddr, kind: &Kind) -> Result<Streams, Failure> {
+        let (sender, told) = watch::channel(0);
+        let (count, session) = match kind {
+            Kind::General(sessions) => (sessions.len(), sessions.first().cloned()),
+            Kind::Listen(count) => (*count, None),
+        };
+        let mut readers = JoinSet::new();
+        for index in 0..count {
+            let stream = Stream::open(address, kind, index).await?;
+            readers.spawn(stream.read(sender.clone()));
+        }
+        Ok(Streams {
+            readers,
+            count,
+            told,
+            announcer: Connection::open(address).await?,
+            session,
+            announced: 0,
+        })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Has the server tell them all that its tools changed; returns how long it took until the last one knew.
+    pub async fn announce(&mut self) -> Result<Duration, Failure> {
+        let expected = *self.told.borrow() + self.count;
+        let call = Call {
+            id: 1_000_000 + self.announced,
+            tool: "announce",
+            arguments: "{}".to_owned(),
+            session: self.session.as_deref(),
+        };
+        self.announced += 1;
+        let started = Instant::now();
+        let answer = self.announcer.call(&call).await?;
+        let all_told = self.told.wait_for(|told| *told >= expected);
+        match timeout(PATIENCE, all_told).await {
+            Ok(told) => drop(told?),
+            Err(_) => return Err("not everyone who listens was told".into()),
+        }
+        let took = started.elapsed();
+        if text_of(&answer, call.id)? != "told" {
+            return Err(format!("wrong answer: {answer:.300}").into());
+        }
+        match self.readers.try_join_next() {
+            Some(ended) => Err(ended?.err().unwrap_or("a stream ended".into())),
+            None => Ok(took),
+        }
+    }
+}
+
+/// One stream that is open.
+struct Stream {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Stream {
+    async fn open(address: SocketAddr, kind: &Kind, index: usize) -> Result<Stream, Failure> {
+        let connection = Connection::open(address).await?;
+        let host = connection.host();
+        let (request, sign) = match kind {
+            Kind::General(sessions) => {
+                let headers = message::session_headers(Some(&sessions[index]));
+                (message::get(host, &headers), &b"\r\n\r\n"[..])
+            }
+            Kind::Listen(_) => {
+                let body = message::listen(index as u64 + 1);
+                let request = message::post(host, &message::listen_headers(), &body);
+                (request, &b"notifications/subscriptions/acknowledged"[..])
+            }
+        };
+        let mut stream = Stream {
+            stream: connection.into_stream(),
+            received: Vec::with_capacity(512),
+        };
+        stream.stream.write_all(&request).await?;
+        while !stream.takes(sign) {
+            stream.receive().await?;
+        }
+        Ok(stream)
+    }
+
+    /// Counts what is told until the stream ends.
+    async fn read(mut self, told: watch::Sender<usize>) -> Result<(), Failure> {
+        loop {
+            while self.takes(CHANGED) {
+                told.send_modify(|told| *told += 1);
+            }
+            self.receive().await?;
+        }
+    }
+
+    async fn receive(&mut self) -> Result<(), Failure> {
+        if self.stream.read_buf(&mut self.received).await? > 0 {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&self.received);
+        Err(format!("a stream ended with {said:.300}").into())
+    }
+
+    /// Drops everything up to the end of `sign`, if it is there.
+    fn takes(&mut self, sign: &[u8]) -> bool {
+        let position = self.received.windows(sign.len()).position(|at| at == sign);
+        if let Some(position) = position {
+            self.received.drain(..position + sign.len());
+        }
+        position.is_some()
+    }
+}
