@@ -3,7 +3,7 @@
 
 check.py [NAME…]     only those whose name contains one of the words
 
-A cell is `ok`, or `-` for what `peers.py` says it cannot do. Exits 1 if that is not so.
+A cell is `ok` or `-`. Exits 1 if something does not work that `peers.py` does not name, or if all works that it names.
 """
 import json
 import resource
@@ -12,7 +12,7 @@ import sys
 import time
 
 import peers
-from prepare import BOOK
+from prepare import read
 from talk import DELIVERY, Http, Refused, Stdio
 
 MESSAGE = "caf\u00e9\n" * 10
@@ -33,7 +33,7 @@ def tools(server):
     expect(len(extra), 98)
     for tool in extra:
         properties = tool["inputSchema"]["properties"]
-        expect([tool["description"][:8], sorted(properties)], ["Searches", ["folder", "limit", "text"]])
+        expect([tool["description"][:5], sorted(properties)], ["Looks", ["limit", "place", "query"]])
         expect(all("description" in one for one in properties.values()), True)
 
 
@@ -108,49 +108,54 @@ def calls(client, place, era, server):
         return f"{type(error).__name__}: {error}"
 
 
-def server_row(name, entry, place, era):
-    """Returns a cell for each check, and what was not as expected."""
-    cells, wrong = [], []
-    for what, (check, arguments) in CHECKS.items():
-        if check is crowd and place == "stdio":
+def check_server(entry):
+    """Tries all on one server, and prints a line for each way to talk to it; returns what was not as expected."""
+    name, lacks, wrong, proven = entry["name"], entry["lacks"], [], set()
+    for place, era in WAYS:
+        if place not in entry:
             continue
-        known = peers.lacks(name, place, era, what)
-        trouble = outcome(entry[place], place, era, check, arguments)
-        cells.append("-" if trouble else "ok")
-        if trouble and not known:
-            wrong.append(f"{name}, {place} {era} {what}: {trouble}")
-        elif known and not trouble:
-            wrong.append(f"{name}, {place} {era} {what}: works, although `peers.py` says: {known}")
-    return cells, wrong
+        cells = []
+        for what, (check, arguments) in CHECKS.items():
+            if check is crowd and place == "stdio":
+                continue
+            trouble = outcome(entry[place], place, era, check, arguments)
+            cells.append("-" if trouble else "ok")
+            known = [ability for ability in peers.abilities(place, era, what) if ability in lacks]
+            if trouble and not known:
+                wrong.append(f"{name}, {place} {era} {what}: {trouble}")
+            proven |= set(known) if trouble else set()
+        show(name, place, era, cells)
+    return wrong + [f"{name}: works, although `peers.py` says: {lacks[ability]}" for ability in lacks.keys() - proven]
 
 
-def client_row(name, entry, place, era, server):
-    trouble = calls(entry["client"], place, era, server)
-    return ["-" if trouble else "ok"], [f"{name}, {place} {era}: {trouble}"] if trouble else []
+def check_client(entry):
+    """The same of a client, with the server of its library."""
+    wrong = []
+    for place, era in WAYS:
+        trouble = calls(entry["client"], place, era, entry)
+        show(f"{entry['name']}-client", place, era, ["-" if trouble else "ok"])
+        wrong += [f"{entry['name']}-client, {place} {era}: {trouble}"] if trouble else []
+    return wrong
+
+
+def show(name, place, era, cells):
+    print(f"{name:14}{place:6}{era:8}" + "".join(f"{cell:10}" for cell in cells), flush=True)
 
 
 def main(words):
     # A listener needs a descriptor here, and one in the server.
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    book = json.loads(BOOK.read_text())
     print(f"{'':28}" + "".join(f"{what:10}" for what in CHECKS))
     wrong = []
-    for name in [*peers.SERVERS, *peers.CLIENTS]:
-        if words and not any(word in name for word in words):
+    for entry in read():
+        if words and not any(word in entry["name"] for word in words):
             continue
-        entry = book.get(name, {"missing": "not prepared"})
         if "missing" in entry:
-            wrong.append(f"{name}: {entry['missing']}")
+            wrong.append(f"{entry['name']}: {entry['missing']}")
             continue
-        for place, era in WAYS:
-            if "client" in entry:
-                cells, more = client_row(name, entry, place, era, book["rmcp-tuned"])
-            elif place in entry:
-                cells, more = server_row(name, entry, place, era)
-            else:
-                continue
-            wrong += more
-            print(f"{name:14}{place:6}{era:8}" + "".join(f"{cell:10}" for cell in cells), flush=True)
+        wrong += check_server(entry)
+        if "client" in entry:
+            wrong += check_client(entry)
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 

@@ -30,21 +30,24 @@ SERVERS = {
     "typescript": Program(TYPESCRIPT, "server.mjs"),
     "python": Program(PYTHON, "server.py"),
 }
-CLIENTS = {"rmcp-client": Program(rust("rmcp-client"), "turnbuckle-bench-rmcp-client")}
+CLIENTS = {"rmcp": Program(rust("rmcp-client"), "turnbuckle-bench-rmcp-client")}
 
-# Why a server cannot do something, by where, in which era, and what; without the last, all of it. `check.py` sees that
-# each of these is so.
+# Why a server cannot do something, by the ability that `compare` asks for. `check.py` sees that each of these is so.
 LACKS = {
-    "rmcp-nodelay": {
-        "stdio": "on stdio it is rmcp as it comes",
-    },
     "tower-mcp": {
-        "http legacy steps": "in a session it puts progress on the GET stream, never on the answer of the call",
+        "steps-in-sessions": "in a session it puts progress on the GET stream, never on the answer of the call",
     },
 }
 
 
-def lacks(name, place, era, what):
-    """Returns why the server cannot do this, or None."""
-    known = LACKS.get(name, {})
-    return known.get(place) or known.get(f"{place} {era}") or known.get(f"{place} {era} {what}")
+def abilities(place, era, what):
+    """Returns what a server needs to pass a check, as `compare` calls it."""
+    needs = [era]
+    if (place, era) == ("stdio", "modern"):
+        needs.append("modern-on-stdio")
+    if what in ("announce", "crowd") and place == "stdio":
+        return needs  # Nobody is measured with it.
+    in_sessions = "-in-sessions" if era == "legacy" else ""
+    needs += {"tools": ["tools"], "steps": [f"steps{in_sessions}"], "announce": [f"announce{in_sessions}"],
+              "crowd": [f"announce{in_sessions}"]}.get(what, [])
+    return needs
