@@ -26,7 +26,7 @@ def add(server):
     expect(call(server, "add", a=2, b=3)["structuredContent"], {"sum": 5})
 
 
-def tools(server):
+def list_tools(server):
     listed = server.ask("tools/list", {})["tools"]
     extra = [tool for tool in listed if tool["name"].startswith("tool-")]
     expect(len(listed), 102)
@@ -64,7 +64,7 @@ def told(server, listeners):
 
 
 # A server is started for each, so that none is disturbed by what another left.
-CHECKS = {"echo": (echo, []), "add": (add, []), "tools": (tools, ["--tools", "100", "--more"]),
+CHECKS = {"echo": (echo, []), "add": (add, []), "list": (list_tools, ["--tools", "100", "--more"]),
           "steps": (steps, ["--more"]), "announce": (announce, ["--more"]), "crowd": (crowd, ["--more"])}
 WAYS = [(place, era) for place in ("http", "stdio") for era in ("modern", "legacy")]
 
@@ -108,9 +108,9 @@ def calls(client, place, era, server):
         return f"{type(error).__name__}: {error}"
 
 
-def check_server(entry):
+def check_server(name, entry):
     """Tries all on one server, and prints a line for each way to talk to it; returns what was not as expected."""
-    name, lacks, wrong, proven = entry["name"], entry["lacks"], [], set()
+    wrong, proven = [], {place for place in ("http", "stdio") if place not in entry}
     for place, era in WAYS:
         if place not in entry:
             continue
@@ -120,21 +120,22 @@ def check_server(entry):
                 continue
             trouble = outcome(entry[place], place, era, check, arguments)
             cells.append("-" if trouble else "ok")
-            known = [ability for ability in peers.abilities(place, era, what) if ability in lacks]
+            known = peers.lacks(name, place, era, "announce" if check is crowd else what)
             if trouble and not known:
                 wrong.append(f"{name}, {place} {era} {what}: {trouble}")
-            proven |= set(known) if trouble else set()
+            proven |= known if trouble else set()
         show(name, place, era, cells)
-    return wrong + [f"{name}: works, although `peers.py` says: {lacks[ability]}" for ability in lacks.keys() - proven]
+    unproven = entry["lacks"].keys() - proven
+    return wrong + [f"{name}, {what}: works, although `peers.py` has a reason why not" for what in unproven]
 
 
-def check_client(entry):
-    """The same of a client, with the server of its library."""
+def check_client(name, entry, server):
+    """The same of a client, which calls a server."""
     wrong = []
     for place, era in WAYS:
-        trouble = calls(entry["client"], place, era, entry)
-        show(f"{entry['name']}-client", place, era, ["-" if trouble else "ok"])
-        wrong += [f"{entry['name']}-client, {place} {era}: {trouble}"] if trouble else []
+        trouble = calls(entry["client"], place, era, server)
+        show(name, place, era, ["-" if trouble else "ok"])
+        wrong += [f"{name}, {place} {era}: {trouble}"] if trouble else []
     return wrong
 
 
@@ -146,16 +147,16 @@ def main(words):
     # A listener needs a descriptor here, and one in the server.
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     print(f"{'':28}" + "".join(f"{what:10}" for what in CHECKS))
-    wrong = []
-    for entry in read():
-        if words and not any(word in entry["name"] for word in words):
+    book, wrong = read(), []
+    for name, entry in book.items():
+        if words and not any(word in name for word in words):
             continue
         if "missing" in entry:
-            wrong.append(f"{entry['name']}: {entry['missing']}")
-            continue
-        wrong += check_server(entry)
-        if "client" in entry:
-            wrong += check_client(entry)
+            wrong.append(f"{name}: {entry['missing']}")
+        elif "client" in entry:
+            wrong += check_client(name, entry, book["rmcp-tuned"])
+        else:
+            wrong += check_server(name, entry)
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 

@@ -30,24 +30,20 @@ SERVERS = {
     "typescript": Program(TYPESCRIPT, "server.mjs"),
     "python": Program(PYTHON, "server.py"),
 }
-CLIENTS = {"rmcp": Program(rust("rmcp-client"), "turnbuckle-bench-rmcp-client")}
+CLIENTS = {"rmcp-client": Program(rust("rmcp-client"), "turnbuckle-bench-rmcp-client")}
 
-# Why a server cannot do something, by the ability that `compare` asks for. `check.py` sees that each of these is so.
+# Why a server cannot do something: by where, in which era, and what, as far as each of these matters. `check.py` sees
+# that it is so.
 LACKS = {
+    "rmcp-nodelay": {
+        "stdio": "there it is rmcp as it comes",
+    },
     "tower-mcp": {
-        "steps-in-sessions": "in a session it puts progress on the GET stream, never on the answer of the call",
+        "http legacy steps": "in a session it puts progress on the GET stream, never on the answer of the call",
     },
 }
 
 
-def abilities(place, era, what):
-    """Returns what a server needs to pass a check, as `compare` calls it."""
-    needs = [era]
-    if (place, era) == ("stdio", "modern"):
-        needs.append("modern-on-stdio")
-    if what in ("announce", "crowd") and place == "stdio":
-        return needs  # Nobody is measured with it.
-    in_sessions = "-in-sessions" if era == "legacy" else ""
-    needs += {"tools": ["tools"], "steps": [f"steps{in_sessions}"], "announce": [f"announce{in_sessions}"],
-              "crowd": [f"announce{in_sessions}"]}.get(what, [])
-    return needs
+def lacks(name, *words):
+    """Returns those entries of LACKS that are about all of this."""
+    return {what for what in LACKS.get(name, {}) if set(what.split()) <= set(words)}

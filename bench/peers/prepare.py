@@ -3,9 +3,9 @@
 
 prepare.py [NAME…]     only those whose name contains one of the words; what is known of the others stays
 
-    [{"name", "http": [WORD…], "stdio": [WORD…], "client": [WORD…], "lacks": {ABILITY: REASON}}, {"name", "missing": REASON}, …]
+    {"rmcp": {"http": [WORD…], "stdio": [WORD…], "lacks": {WHAT: REASON, …}}, "rmcp-client": {"client": [WORD…]}, …}
 
-To the words of `http` comes `--listen ADDRESS`. A peer that could not be had is there with the reason.
+To the words of `http` comes `--listen ADDRESS`. A peer that could not be had is `{"missing": REASON}`.
 """
 import json
 import os
@@ -20,24 +20,25 @@ from packages import install, run
 NODE = peers.TARGET / "tools" / "node"
 NODE_VERSION = 24
 BOOK = peers.BUILT / "peers.json"
+PROGRAMS = peers.SERVERS | peers.CLIENTS
 
 
 def main(words):
-    names = [name for name in peers.SERVERS if not words or any(word in name for word in words)]
-    programs = [table[name] for table in (peers.SERVERS, peers.CLIENTS) for name in names if name in table]
-    need_node(programs)
-    missing = install(program.package for program in programs)
-    book = {entry["name"]: entry for entry in read()} | {name: entry(name, missing) for name in names}
+    programs = {name: program for name, program in PROGRAMS.items()
+                if not words or any(word in name for word in words)}
+    need_node(programs.values())
+    missing = install(program.package for program in programs.values())
+    book = read() | {name: entry(name, program, missing.get(program.package)) for name, program in programs.items()}
     BOOK.parent.mkdir(parents=True, exist_ok=True)
-    BOOK.write_text(json.dumps([book[name] for name in peers.SERVERS if name in book], indent=1) + "\n")
-    for name in names:
+    BOOK.write_text(json.dumps({name: book[name] for name in PROGRAMS if name in book}, indent=1) + "\n")
+    for name in programs:
         print(f"{name}: {book[name].get('missing', 'ready')}")
     return 1 if missing else 0
 
 
 def read():
     """Returns what is known of each peer."""
-    return json.loads(BOOK.read_text()) if BOOK.exists() else []
+    return json.loads(BOOK.read_text()) if BOOK.exists() else {}
 
 
 def need_node(programs):
@@ -59,16 +60,14 @@ def node_version():
     return int(re.match(r"v(\d+)", subprocess.check_output(["node", "--version"], text=True))[1])
 
 
-def entry(name, missing):
-    server, client = peers.SERVERS[name], peers.CLIENTS.get(name)
-    if server.package in missing:
-        return {"name": name, "missing": missing[server.package]}
-    found = {"name": name, "http": words(server), "stdio": words(server, "--stdio"), "lacks": peers.LACKS.get(name, {})}
-    if name == "rmcp-nodelay":
-        del found["stdio"]  # There it is rmcp as it comes.
-    if client and client.package not in missing:
-        found["client"] = words(client)
-    return found
+def entry(name, program, missing):
+    if missing is not None:
+        return {"missing": missing}
+    if name in peers.CLIENTS:
+        return {"client": words(program)}
+    lacks = peers.LACKS.get(name, {})
+    forms = {"http": words(program), "stdio": words(program, "--stdio")}
+    return {form: command for form, command in forms.items() if form not in lacks} | {"lacks": lacks}
 
 
 def words(program, *arguments):
