@@ -11,8 +11,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use axum::Router;
 use contract::{
-    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Place, SEARCH, STEP_COUNT,
-    STEPS, Search, Sum, TOLD, extra_names,
+    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, Place, STEP_COUNT,
+    STEPS, Sum, TOLD, extra_tools,
 };
 use pmcp::{
     Server, ServerBuilder, ServerCapabilities, SimpleTool, TypedTool, TypedToolWithOutput,
@@ -59,9 +59,9 @@ fn server(contract: &Contract, itself: &Itself) -> pmcp::Result<Server> {
                 .map(|version| ProtocolVersion(version.to_owned())),
         );
     server = with_basics(server);
-    for name in extra_names(contract.extra) {
-        let tool = TypedTool::new(&name, |_: Search, _| Box::pin(async { Ok(text(FOUND)) }));
-        server = server.tool(&name, tool.with_description(SEARCH));
+    for (name, description) in extra_tools(contract.extra) {
+        let tool = TypedTool::new(&name, |_: Order, _| Box::pin(async { Ok(text(FOUND)) }));
+        server = server.tool(&name, tool.with_description(description));
     }
     if contract.more {
         server = with_more(server, Arc::clone(itself));
