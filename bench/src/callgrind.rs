@@ -78,8 +78,10 @@ impl Callgrind {
         server: &Command,
         name: &str,
     ) -> Result<Cost, Failure> {
+        // As many as are counted, but not so many that a costly request takes minutes; the same in both runs.
+        let warm_up = requests.min(100);
         let run = |requests| {
-            self.profile(work, requests, server, name)
+            self.profile(work, warm_up + requests, server, name)
                 .map_err(|error| format!("{name}: {error}"))
         };
         let (once, _) = run(requests)?;
@@ -191,11 +193,9 @@ fn drive(
 ) -> Result<String, Failure> {
     wire.open(work.era)?;
     let mut answer = String::new();
-    // As many as are counted, but not so many that a costly request takes minutes.
-    let warm_up = requests.min(100);
-    for turn in 0..warm_up + requests {
+    for turn in 0..requests {
         // Ids of one length, and the last one the same in every run.
-        let id = 1_000_000 - (warm_up + requests) + turn;
+        let id = 1_000_000 - requests + turn;
         let received = wire.ask(prepared, &prepared.body(id))?;
         prepared.check(id, &received)?;
         answer = received.answer;
