@@ -64,10 +64,7 @@ impl ServerProcess {
 
     /// Reads how much memory it holds now, and held at most.
     pub fn memory(&self) -> Result<Memory, Failure> {
-        Memory::parse(&std::fs::read_to_string(format!(
-            "/proc/{}/status",
-            self.child.id()
-        ))?)
+        Memory::of(self.child.id())
     }
 
     /// Asks it to end and waits until it has.
@@ -101,6 +98,21 @@ pub fn cpu_time(process: u32) -> Result<Duration, Failure> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
+/// Reads how much time of the processor the children of this process have used, those that were waited for.
+pub fn children_cpu_time() -> Result<Duration, Failure> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let ticks = ticks_of_children(&stat).ok_or("this process has no times")?;
+    Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
+}
+
+/// Adds user and system time of children; the name before them may hold spaces and parentheses.
+fn ticks_of_children(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
 /// Resident memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
@@ -111,6 +123,11 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Reads what a process holds.
+    pub fn of(process: u32) -> Result<Memory, Failure> {
+        Memory::parse(&std::fs::read_to_string(format!("/proc/{process}/status"))?)
+    }
+
     fn parse(status: &str) -> Result<Memory, Failure> {
         let field = |name: &str| -> Result<u64, Failure> {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -151,6 +168,14 @@ mod tests {
         assert_eq!(address, "127.0.0.1:8080".parse().unwrap());
         assert_eq!(path, "/mcp");
         assert_eq!(listening("starting"), None);
+    }
+
+    #[test]
+    fn adds_the_times_of_children_whatever_the_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 12 30 3 4 20 0";
+
+        assert_eq!(ticks_of_children(stat), Some(7));
+        assert_eq!(ticks_of_children(""), None);
     }
 
     #[test]
