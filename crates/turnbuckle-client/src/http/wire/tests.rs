@@ -19,12 +19,11 @@ fn limited(fake: &FakeHttp, path: &str, limits: Limits) -> (Wire, Url) {
 
 async fn post(wire: &Wire, url: &Url) -> Result<Response, HttpError> {
     let body = Bytes::from_static(b"{}");
-    wire.send(&Method::POST, url, &HeaderMap::new(), body).await
+    wire.send(&Method::POST, url, &[], body).await
 }
 
 async fn get(wire: &Wire, url: &Url) -> Result<Response, HttpError> {
-    wire.send(&Method::GET, url, &HeaderMap::new(), Bytes::new())
-        .await
+    wire.send(&Method::GET, url, &[], Bytes::new()).await
 }
 
 /// Posts to a fake that gives this one reply.
@@ -38,7 +37,7 @@ async fn answered(reply: Reply) -> Result<Body, HttpError> {
 async fn a_request_arrives_as_it_was_meant() {
     let fake = FakeHttp::scripted([Reply::json(&json!({ "a": 1 }))]);
     let (wire, url) = wire_to(&fake, "/mcp?x=1");
-    let own = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+    let own = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
 
     let response = wire.send(&Method::POST, &url, &own, Bytes::from_static(b"{\"b\":2}"));
     let body = response.await.unwrap().bytes().await.unwrap();
