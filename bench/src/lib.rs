@@ -3,6 +3,7 @@
 //! Nothing here uses Turnbuckle. The drivers see a server as any client does: a process, a pipe, a socket.
 
 pub mod callgrind;
+pub mod client;
 pub mod connection;
 pub mod descriptors;
 pub mod message;

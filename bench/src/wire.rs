@@ -74,6 +74,7 @@ impl Wire {
 #[derive(Debug)]
 pub struct Http {
     stream: TcpStream,
+    path: String,
     host: String,
     session: Option<String>,
     received: Vec<u8>,
@@ -81,12 +82,13 @@ pub struct Http {
 
 impl Http {
     /// Connects, without any request yet.
-    pub fn connect(address: SocketAddr) -> Result<Http, Failure> {
+    pub fn connect(address: SocketAddr, path: &str) -> Result<Http, Failure> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         Ok(Http {
             stream,
+            path: path.to_owned(),
             host: address.to_string(),
             session: None,
             received: Vec::new(),
@@ -95,7 +97,7 @@ impl Http {
 
     fn exchange(&mut self, headers: &Headers<'_>, body: &str) -> Result<Response, Failure> {
         self.stream
-            .write_all(&message::post(&self.host, headers, body))?;
+            .write_all(&message::post_to(&self.path, &self.host, headers, body))?;
         let mut chunk = [0; 1 << 16];
         loop {
             if let Some(response) = Response::take(&mut self.received)? {

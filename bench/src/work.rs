@@ -71,7 +71,7 @@ impl Prepared {
                 r#"{"a":1,"b":2}"#.to_owned(),
                 r#""structuredContent""#.into(),
             ),
-            Ask::Steps => ("{}".to_owned(), r#""done""#.to_owned()),
+            Ask::Steps => (String::new(), r#""done""#.to_owned()),
             Ask::List(tools) => match tools.checked_sub(3) {
                 Some(last) => (String::new(), format!(r#""tool-{last:03}""#)),
                 None => (String::new(), r#""echo""#.to_owned()),
@@ -89,7 +89,7 @@ impl Prepared {
         let era = self.work.era;
         match self.tool() {
             None => message::list(era, id),
-            Some("steps") => message::call_with_progress(era, id, "steps", &self.arguments),
+            Some("steps") => message::call_with_progress(era, id, "steps", "{}"),
             Some(tool) => message::call(era, id, tool, &self.arguments),
         }
     }

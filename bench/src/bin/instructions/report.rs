@@ -47,7 +47,12 @@ impl Row {
                 budget.allocations,
             ),
             ("writes", shown(product.writes), budget.writes),
-            ("tasks", shown(product.spawns), budget.spawns),
+            // What cannot be seen is not within any budget.
+            (
+                "tasks",
+                product.spawns.map_or(f64::INFINITY, shown),
+                budget.spawns,
+            ),
         ];
         let excess = limits.into_iter().filter_map(|(what, value, most)| {
             let most = most.filter(|most| value > *most)?;
@@ -104,7 +109,7 @@ impl Row {
             ratio(self.record),
             pair(|cost| cost.allocations),
             pair(|cost| cost.writes),
-            pair(|cost| cost.spawns),
+            pair(|cost| cost.spawns.unwrap_or(f64::NAN)),
         );
         for excess in self.excesses() {
             let _ = writeln!(table, "  over {excess}");
@@ -173,7 +178,7 @@ mod tests {
             instructions,
             allocations: 30.0,
             writes: 1.0,
-            spawns: 0.0,
+            spawns: Some(0.0),
             answer: answer.to_owned(),
         }
     }
@@ -204,12 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn one_allocation_write_or_task_too_many_is_over_budget() {
+    fn one_allocation_write_or_task_too_many_is_over_budget_and_so_is_what_cannot_be_seen() {
         type Change = fn(&mut Cost);
-        let more: [Change; 3] = [
+        let more: [Change; 4] = [
+            |cost| cost.spawns = None,
             |cost| cost.allocations += 1.0,
             |cost| cost.writes += 1.0,
-            |cost| cost.spawns += 1.0,
+            |cost| cost.spawns = Some(1.0),
         ];
         for change in more {
             let mut product = cost(100.0, "a");

@@ -27,7 +27,8 @@ use super::{
     general,
     http_sse::{self, Place, Streams},
     incoming::HalfSent,
-    mirror, post,
+    mirror::Version,
+    post,
     presence::Presences,
     refusal, session,
     sweep::Sweeper,
@@ -122,8 +123,7 @@ impl Endpoint {
         if head.method == Method::OPTIONS {
             return allowed(&head, self.methods());
         }
-        let sessions = self.options.sessions == Sessions::On
-            && may_have_session(mirror::version(&head.headers));
+        let sessions = self.options.sessions == Sessions::On && may_have_session(head.version());
         match head.method {
             Method::GET if sessions => Box::pin(general::get(self, head)).await,
             Method::DELETE if sessions => Box::pin(session::delete(self, head)).await,
@@ -227,6 +227,7 @@ impl Link {
 pub(super) struct Head {
     pub(super) method: Method,
     pub(super) headers: Arc<HeaderMap>,
+    pub(super) version: Version,
     extensions: ::http::Extensions,
     link: Link,
 }
@@ -235,6 +236,7 @@ impl Head {
     pub(super) fn new(parts: Parts, link: Link) -> Self {
         Self {
             method: parts.method,
+            version: Version::of(&parts.headers),
             headers: Arc::new(parts.headers),
             extensions: parts.extensions,
             link,
@@ -243,7 +245,7 @@ impl Head {
 
     /// What the version header says.
     pub(super) fn version(&self) -> Option<&str> {
-        mirror::version(&self.headers)
+        self.version.named()
     }
 
     /// Who sent the request, if a layer below found out.

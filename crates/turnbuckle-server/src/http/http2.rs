@@ -24,6 +24,7 @@ use tokio::{
 
 use super::{
     endpoint::{Endpoint, Link},
+    head_timer::HeadTimer,
     stall::WriteStall,
 };
 
@@ -52,7 +53,7 @@ where
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::default())
         .header_read_timeout(header_timeout)
         .max_buf_size(MAX_HEAD);
     builder

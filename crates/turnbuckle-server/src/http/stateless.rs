@@ -15,7 +15,7 @@ use ::http::{
     header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName},
 };
 use bytes::Bytes;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 use turnbuckle_protocol::{codec::sse, jsonrpc::Request, meta::RequestMeta};
 
 use super::{
@@ -40,7 +40,7 @@ pub(super) fn begin(
     request: &Request<'_>,
     meta: RequestMeta<'_>,
 ) -> Result<Exchange, Response<Body>> {
-    let mirror: Option<&dyn Mirror> = Some(&*head.headers);
+    let mirror: Option<&dyn Mirror> = Some(head);
     let caller =
         stateless::admit(server, request, meta, mirror, head.arrival()).map_err(|refused| {
             let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::BAD_REQUEST);
@@ -70,7 +70,7 @@ pub(super) async fn answer(
     event_stream(Body::events(CallEvents {
         exchange: Some(exchange),
         written,
-        heartbeat: Box::pin(sleep(options.stream_heartbeat)),
+        heartbeat: None,
         period: options.stream_heartbeat,
         _permit: permit,
     }))
@@ -96,7 +96,8 @@ struct CallEvents {
     exchange: Option<Exchange>,
     /// Events that are to be sent next.
     written: Vec<u8>,
-    heartbeat: Pin<Box<Sleep>>,
+    /// Runs while there is nothing to send: most calls are over before they need a timer.
+    heartbeat: Option<Pin<Box<Sleep>>>,
     period: Duration,
     _permit: Permit,
 }
@@ -111,27 +112,30 @@ impl Events for CallEvents {
             let Poll::Ready(step) = exchange.poll_step(cx) else {
                 break;
             };
-            let (events, over) = match step {
-                Step::Message(message) => (vec![message], false),
-                Step::Answer(answer) => (vec![answer.body], true),
-                Step::Cancelled(rest) => (rest, true),
-            };
-            for event in events {
-                sse::Event::message(&event).write(&mut this.written);
+            let mut write = |event: Bytes| sse::Event::message(&event).write(&mut this.written);
+            match step {
+                Step::Message(message) => {
+                    write(message);
+                    continue;
+                }
+                Step::Answer(answer) => write(answer.body),
+                Step::Cancelled(rest) => rest.into_iter().for_each(write),
             }
-            if over {
-                this.exchange = None;
-            }
+            this.exchange = None;
         }
         if !this.written.is_empty() {
-            this.heartbeat.as_mut().reset(Instant::now() + this.period);
+            this.heartbeat = None;
             return Poll::Ready(Some(std::mem::take(&mut this.written).into()));
         }
         if this.exchange.is_none() {
             return Poll::Ready(None);
         }
-        if this.heartbeat.as_mut().poll(cx).is_ready() {
-            this.heartbeat.as_mut().reset(Instant::now() + this.period);
+        let period = this.period;
+        let heartbeat = this
+            .heartbeat
+            .get_or_insert_with(|| Box::pin(sleep(period)));
+        if heartbeat.as_mut().poll(cx).is_ready() {
+            this.heartbeat = None;
             return Poll::Ready(Some(Bytes::from_static(b": alive\n\n")));
         }
         Poll::Pending

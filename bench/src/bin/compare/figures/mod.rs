@@ -1,6 +1,9 @@
 //! Every figure, in the order of the page.
 
+mod client;
+mod growth;
 mod http;
+mod instructions;
 mod start;
 mod stdio;
 mod weight;
@@ -11,7 +14,10 @@ use crate::figure::Figure;
 /// Returns every figure, except for [`builds`].
 pub(crate) fn all() -> Vec<Box<dyn Figure>> {
     let mut figures = Vec::new();
+    figures.extend(instructions::figures());
     figures.extend(http::figures());
+    figures.extend(growth::figures());
+    figures.extend(client::figures());
     figures.extend(stdio::figures());
     figures.extend(start::figures());
     figures.extend(weight::figures());
