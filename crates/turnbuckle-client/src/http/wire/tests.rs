@@ -77,6 +77,48 @@ async fn a_connection_is_used_again() {
     assert!(fake.connections() <= 2, "{}", fake.connections());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_work_is_kept_for_a_while() {
+    let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
+    let (wire, url) = wire_to(&fake, "/mcp");
+
+    for (pause, connections) in [(0, 1), (29, 1), (29, 1), (31, 2)] {
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        post(&wire, &url).await.unwrap().bytes().await.unwrap();
+
+        assert_eq!(fake.connections(), connections, "after {pause} s");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_is_replaced() {
+    let closing = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+    let fake = FakeHttp::in_memory(move |_| Reply::raw(closing));
+    let (wire, url) = wire_to(&fake, "/mcp");
+
+    for connections in 1..4 {
+        let body = post(&wire, &url).await.unwrap().bytes().await.unwrap();
+
+        assert_eq!((&body[..], fake.connections()), (&b"{}"[..], connections));
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_have_a_connection_each_and_all_are_kept() {
+    let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
+    let (wire, url) = wire_to(&fake, "/mcp");
+
+    for _ in 0..3 {
+        let (first, second) = tokio::join!(post(&wire, &url), post(&wire, &url));
+        first.unwrap().bytes().await.unwrap();
+        second.unwrap().bytes().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+
+    assert_eq!(fake.connections(), 2);
+}
+
 #[tokio::test]
 async fn dropping_a_response_closes_its_connection() {
     let (closed, mut is_closed) = tokio::sync::mpsc::unbounded_channel();
