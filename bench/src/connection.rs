@@ -18,6 +18,7 @@ use crate::{
 pub struct Connection {
     stream: TcpStream,
     host: String,
+    path: String,
     received: Vec<u8>,
 }
 
@@ -25,6 +26,13 @@ impl Connection {
     /// Connects from this machine's own address.
     pub async fn open(address: SocketAddr) -> Result<Connection, Failure> {
         Connection::open_from(Ipv4Addr::LOCALHOST, address).await
+    }
+
+    /// Connects to a server that answers at this path.
+    pub async fn open_at(address: SocketAddr, path: &str) -> Result<Connection, Failure> {
+        let mut connection = Connection::open(address).await?;
+        path.clone_into(&mut connection.path);
+        Ok(connection)
     }
 
     /// Connects from a source address, since one address has ports for only some 28,000 connections.
@@ -36,6 +44,7 @@ impl Connection {
         Ok(Connection {
             stream,
             host: address.to_string(),
+            path: "/mcp".to_owned(),
             received: Vec::new(),
         })
     }
@@ -79,7 +88,7 @@ impl Connection {
     async fn send(&mut self, headers: &Headers<'_>, body: &str) -> Result<(), Failure> {
         Ok(self
             .stream
-            .write_all(&message::post(&self.host, headers, body))
+            .write_all(&message::post_to(&self.path, &self.host, headers, body))
             .await?)
     }
 

@@ -70,8 +70,8 @@ impl ServerProcess {
         ))?)
     }
 
-    /// Reads how much time of processors it has used.
-    pub fn cpu(&self) -> Result<Duration, Failure> {
+    /// Reads how much time of the processor its threads have used, to the nanosecond; those that have ended not.
+    pub fn fine_cpu(&self) -> Result<Duration, Failure> {
         let mut nanoseconds = 0;
         for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             let schedule = std::fs::read_to_string(thread?.path().join("schedstat"))?;

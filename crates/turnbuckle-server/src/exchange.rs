@@ -164,6 +164,11 @@ impl Exchange {
         }
     }
 
+    /// Says whether there is no step until the handler has run again.
+    pub(crate) fn needs_handler(&self) -> bool {
+        self.run.is_some() && self.call.outbox.is_empty()
+    }
+
     /// Waits for the next step.
     pub(crate) async fn step(&mut self) -> Step {
         std::future::poll_fn(|cx| self.poll_step(cx)).await

@@ -22,6 +22,7 @@ mod endpoint;
 mod feed;
 mod gate;
 mod general;
+mod heartbeat;
 #[cfg(not(feature = "http2"))]
 mod http1;
 #[cfg(feature = "http2")]
@@ -34,6 +35,7 @@ mod memory;
 mod mirror;
 mod post;
 mod presence;
+mod pump;
 mod reader;
 mod refusal;
 mod serving;

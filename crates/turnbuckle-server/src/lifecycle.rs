@@ -10,7 +10,7 @@ mod visits;
 
 use std::{net::SocketAddr, sync::Arc};
 
-use http::{Extensions, HeaderMap};
+use http::{Extensions, HeaderMap, HeaderValue};
 use serde::Serialize;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
@@ -252,6 +252,14 @@ impl Caller {
         transport(self.headers.is_some())
     }
 
+    /// Prepares for a request that lasts: its headers do not hold on to the buffer any more that they came in.
+    pub(crate) fn stays(&mut self) {
+        self.headers = self
+            .headers
+            .take()
+            .map(|headers| Arc::new(copied(&headers)));
+    }
+
     /// Resolves when the connection of the request ends.
     pub(crate) async fn closed(&self) {
         match &self.connected {
@@ -266,6 +274,18 @@ impl Arrival {
     pub(crate) fn transport(&self) -> &'static str {
         transport(self.headers.is_some())
     }
+}
+
+/// The same headers with values of their own.
+fn copied(headers: &HeaderMap) -> HeaderMap {
+    let mut copies = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        if let Ok(mut copy) = HeaderValue::from_bytes(value.as_bytes()) {
+            copy.set_sensitive(value.is_sensitive());
+            copies.append(name, copy);
+        }
+    }
+    copies
 }
 
 fn transport(is_http: bool) -> &'static str {

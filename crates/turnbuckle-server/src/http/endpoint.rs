@@ -29,6 +29,7 @@ use super::{
     incoming::HalfSent,
     mirror, post,
     presence::Presences,
+    pump::Pump,
     refusal, session,
     sweep::Sweeper,
 };
@@ -42,6 +43,7 @@ pub(super) struct Endpoint {
     pub(super) server: Server,
     pub(super) options: Options,
     pub(super) presences: Presences,
+    pub(super) pump: Pump,
     pub(super) sweeper: Sweeper,
     /// The clients of the older transport, where it is offered.
     http_sse: Option<Arc<Streams>>,
@@ -57,6 +59,7 @@ impl Endpoint {
         Self {
             gate: Gate::new(&options, bound),
             presences: Presences::default(),
+            pump: Pump::default(),
             sweeper: Sweeper::default(),
             http_sse: options
                 .http_sse

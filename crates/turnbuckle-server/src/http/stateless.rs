@@ -7,7 +7,6 @@ use std::{
     future::poll_fn,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use ::http::{
@@ -15,13 +14,14 @@ use ::http::{
     header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName},
 };
 use bytes::Bytes;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::timeout;
 use turnbuckle_protocol::{codec::sse, jsonrpc::Request, meta::RequestMeta};
 
 use super::{
     Options,
     body::{Body, Events},
     endpoint::{Head, Permit},
+    heartbeat::Heartbeat,
     refusal,
 };
 use crate::{
@@ -70,8 +70,7 @@ pub(super) async fn answer(
     event_stream(Body::events(CallEvents {
         exchange: Some(exchange),
         written,
-        heartbeat: Box::pin(sleep(options.stream_heartbeat)),
-        period: options.stream_heartbeat,
+        heartbeat: Heartbeat::new(options.stream_heartbeat),
         _permit: permit,
     }))
 }
@@ -96,8 +95,7 @@ struct CallEvents {
     exchange: Option<Exchange>,
     /// Events that are to be sent next.
     written: Vec<u8>,
-    heartbeat: Pin<Box<Sleep>>,
-    period: Duration,
+    heartbeat: Heartbeat,
     _permit: Permit,
 }
 
@@ -105,7 +103,9 @@ impl Events for CallEvents {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let this = &mut *self;
         while let Some(exchange) = &mut this.exchange {
-            if this.written.len() >= WRITE_SIZE {
+            // What was said goes out before the handler runs on: it is asked again when that is done.
+            let is_said = !this.written.is_empty() && exchange.needs_handler();
+            if is_said || this.written.len() >= WRITE_SIZE {
                 break;
             }
             let Poll::Ready(step) = exchange.poll_step(cx) else {
@@ -124,16 +124,12 @@ impl Events for CallEvents {
             }
         }
         if !this.written.is_empty() {
-            this.heartbeat.as_mut().reset(Instant::now() + this.period);
+            this.heartbeat.spoke();
             return Poll::Ready(Some(std::mem::take(&mut this.written).into()));
         }
         if this.exchange.is_none() {
             return Poll::Ready(None);
         }
-        if this.heartbeat.as_mut().poll(cx).is_ready() {
-            this.heartbeat.as_mut().reset(Instant::now() + this.period);
-            return Poll::Ready(Some(Bytes::from_static(b": alive\n\n")));
-        }
-        Poll::Pending
+        this.heartbeat.poll(cx).map(Some)
     }
 }

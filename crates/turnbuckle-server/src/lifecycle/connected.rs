@@ -1,15 +1,19 @@
 //! What the requests of one connection share.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_store::{ClientProfile, SessionId};
 
 /// A connection on which all requests of one client come, as far as the requests care.
 #[derive(Default)]
 pub(crate) struct Connected {
-    closing: watch::Sender<bool>,
+    closed: AtomicBool,
+    closing: Notify,
     last_client: LastClient,
     id: OnceLock<SessionId>,
 }
@@ -24,13 +28,18 @@ impl Connected {
 
     /// The connection ends: whatever lasts as long as it does ends too.
     pub(crate) fn close(&self) {
-        self.closing.send_replace(true);
+        self.closed.store(true, Ordering::SeqCst);
+        self.closing.notify_waiters();
     }
 
     /// Resolves when the connection ends.
     pub(crate) async fn closed(&self) {
-        // The sender that we hold keeps the channel open.
-        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
+        let mut closing = std::pin::pin!(self.closing.notified());
+        // Before looking, so that an end in between is not missed.
+        closing.as_mut().enable();
+        if !self.closed.load(Ordering::SeqCst) {
+            closing.await;
+        }
     }
 
     /// The client that a request describes.
