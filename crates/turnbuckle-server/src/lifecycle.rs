@@ -260,6 +260,12 @@ impl Caller {
             .map(|headers| Arc::new(copied(&headers)));
     }
 
+    /// Says whether the connection of the request has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        let connected = self.connected.as_ref();
+        connected.is_some_and(|connected| connected.is_closed())
+    }
+
     /// Resolves when the connection of the request ends.
     pub(crate) async fn closed(&self) {
         match &self.connected {

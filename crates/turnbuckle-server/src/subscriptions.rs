@@ -1,6 +1,6 @@
 //! Telling clients what changed.
 
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use turnbuckle_protocol::{Principal, RequestId, RpcError, jsonrpc, types::SubscriptionFilter};
 use turnbuckle_store::{Change, Lagged};
 
-use crate::{Server, context::Call, exchange::Outcome, reply::Reply, tasks};
+use crate::{Server, context::Call, exchange::Outcome, reply::Reply, seldom::Seldom, tasks};
 
 /// Resources that one listener may watch.
 const MOST_RESOURCES: usize = 1_000;
@@ -37,20 +37,22 @@ pub(crate) async fn listen(call: Arc<Call>, wanted: SubscriptionFilter) -> Outco
         "notifications/subscriptions/acknowledged",
         &acknowledged,
     );
-    loop {
-        tokio::select! {
-            biased;
-            () = call.caller.closed() => break,
-            change = changes.next() => match change {
-                Ok(change) => tell(&call, &wanted, &change),
-                Err(Lagged { .. }) => {
-                    everything(&wanted).for_each(|change| tell(&call, &wanted, &change));
-                    for task in tasks::all(&call, wanted.task_ids.iter().flatten()).await {
-                        tell(&call, &wanted, &Change::Task { task });
-                        call.outbox.flushed().await;
-                    }
+    let mut closed = Seldom::new(call.caller.closed());
+    while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.caller.is_closed()) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => changes.poll_next(cx).map(Some),
+    })
+    .await
+    {
+        match change {
+            Ok(change) => tell(&call, &wanted, &change),
+            Err(Lagged { .. }) => {
+                everything(&wanted).for_each(|change| tell(&call, &wanted, &change));
+                for task in tasks::all(&call, wanted.task_ids.iter().flatten()).await {
+                    tell(&call, &wanted, &Change::Task { task });
+                    call.outbox.flushed().await;
                 }
-            },
+            }
         }
         call.outbox.flushed().await;
     }

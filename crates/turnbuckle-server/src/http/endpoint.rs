@@ -16,7 +16,6 @@ use ::http::{
     request::Parts,
 };
 use bytes::Bytes;
-use tokio::sync::watch;
 use turnbuckle_protocol::Principal;
 
 use super::{
@@ -35,6 +34,7 @@ use super::{
 };
 use crate::{
     Server,
+    ending::Ending,
     lifecycle::{Arrival, connected::Connected, may_have_session},
 };
 
@@ -51,7 +51,7 @@ pub(super) struct Endpoint {
     in_flight: AtomicUsize,
     pub(super) half_sent: HalfSent,
     /// Not the server's: others may serve it too.
-    closing: watch::Sender<bool>,
+    closing: Ending,
 }
 
 impl Endpoint {
@@ -67,7 +67,7 @@ impl Endpoint {
                 .map(|http_sse| Arc::new(Streams::new(http_sse, options.max_in_flight))),
             in_flight: AtomicUsize::new(0),
             half_sent: HalfSent::new(options.body_budget),
-            closing: watch::Sender::new(false),
+            closing: Ending::default(),
             server,
             options,
         }
@@ -75,13 +75,17 @@ impl Endpoint {
 
     /// Lets connections and streams come to their end.
     pub(super) fn close(&self) {
-        self.closing.send_replace(true);
+        self.closing.end();
+    }
+
+    /// Says whether connections and streams are to end.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closing.is_over()
     }
 
     /// Resolves when connections and streams are to end.
     pub(super) async fn closed(&self) {
-        // The sender that we hold keeps the channel open.
-        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
+        self.closing.over().await;
     }
 
     /// Answers a request.

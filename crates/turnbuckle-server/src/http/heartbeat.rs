@@ -1,13 +1,14 @@
 //! Signs of life on a stream that has nothing to say.
 
 use std::{
-    pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::seldom::Seldom;
 
 /// Says when a stream has been silent for too long.
 ///
@@ -15,33 +16,37 @@ use tokio::time::{Instant, Sleep, sleep};
 pub(super) struct Heartbeat {
     period: Duration,
     last: Instant,
-    timer: Pin<Box<Sleep>>,
+    due: Instant,
+    timer: Seldom<Sleep>,
 }
 
 impl Heartbeat {
     /// Wants a sign of life after each `period` of silence.
     pub(super) fn new(period: Duration) -> Self {
+        let last = Instant::now();
+        let due = last + period;
         Self {
             period,
-            last: Instant::now(),
-            timer: Box::pin(sleep(period)),
+            last,
+            due,
+            timer: Seldom::new(sleep_until(due)),
         }
     }
 
     /// Notes that something is sent.
-    pub(super) fn spoke(&mut self) {
-        self.last = Instant::now();
+    pub(super) fn spoke(&mut self, now: Instant) {
+        self.last = now;
     }
 
     /// Returns what to send when nothing else was sent for a period.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
-        while self.timer.as_mut().poll(cx).is_ready() {
-            let now = Instant::now();
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Bytes> {
+        while self.timer.poll(cx, now >= self.due).is_ready() {
             let is_silent = now >= self.last + self.period;
             if is_silent {
                 self.last = now;
             }
-            self.timer.as_mut().reset(self.last + self.period);
+            self.due = self.last + self.period;
+            self.timer.get().reset(self.due);
             if is_silent {
                 return Poll::Ready(Bytes::from_static(b": alive\n\n"));
             }

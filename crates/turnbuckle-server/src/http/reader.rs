@@ -34,6 +34,8 @@ pub(super) struct Reader {
     source: Source,
     /// The last event that was sent.
     last: EventId,
+    /// Its text, which begins as that of all others.
+    id: String,
     greeting: Vec<u8>,
     queue: VecDeque<(EventId, Bytes)>,
     /// Whether the log may hold what is not in the queue.
@@ -76,6 +78,7 @@ impl Reader {
             present,
             source,
             last,
+            id: String::new(),
             greeting: Vec::new(),
             queue: VecDeque::new(),
             see_log: true,
@@ -115,29 +118,30 @@ impl Reader {
         if !self.greeting.is_empty() {
             return Poll::Ready(Next::Bytes(std::mem::take(&mut self.greeting).into()));
         }
+        let now = Instant::now();
         loop {
             if let Some(bytes) = self.write_queue() {
-                self.heartbeat.spoke();
+                self.heartbeat.spoke(now);
                 return Poll::Ready(Next::Bytes(bytes));
             }
             if self.over {
                 return Poll::Ready(Next::End);
             }
-            if self.see_log || self.is_session_due() {
+            if self.see_log || self.is_session_due(now) {
                 return Poll::Ready(Next::Ask);
             }
             match self.source.poll_take(cx) {
                 Poll::Ready(Taken::Events(events)) => self.queue = events,
                 Poll::Ready(Taken::SeeLog) => self.see_log = true,
                 Poll::Ready(Taken::End) => self.over = true,
-                Poll::Pending => return self.heartbeat.poll(cx).map(Next::Bytes),
+                Poll::Pending => return self.heartbeat.poll(cx, now).map(Next::Bytes),
             }
         }
     }
 
     /// Asks the store what is to be known from it.
     async fn ask(mut self: Box<Self>) -> Box<Self> {
-        if self.is_session_due() {
+        if self.is_session_due(Instant::now()) {
             self.keep_session().await;
         }
         if self.see_log {
@@ -146,8 +150,8 @@ impl Reader {
         self
     }
 
-    fn is_session_due(&self) -> bool {
-        self.touched.elapsed() >= self.present.endpoint.options.stream_heartbeat
+    fn is_session_due(&self, now: Instant) -> bool {
+        now - self.touched >= self.present.endpoint.options.stream_heartbeat
     }
 
     /// Keeps the session from expiring while somebody is connected; one that is over ends the stream.
@@ -188,12 +192,22 @@ impl Reader {
             };
             if id.sequence > self.last.sequence {
                 self.last = id;
-                sse::Event::message(&data)
-                    .with_id(&id.to_string())
-                    .write(&mut out);
+                self.spell_id();
+                sse::Event::message(&data).with_id(&self.id).write(&mut out);
             }
         }
         (!out.is_empty()).then(|| out.into())
+    }
+
+    /// Writes the id of the last event as text: only its end differs from one to the next.
+    fn spell_id(&mut self) {
+        match self.id.rfind('-') {
+            Some(dash) => {
+                self.id.truncate(dash + 1);
+                self.id.push_str(&self.last.sequence.to_string());
+            }
+            None => self.id = self.last.to_string(),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use ::http::{
     header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName},
 };
 use bytes::Bytes;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use turnbuckle_protocol::{codec::sse, jsonrpc::Request, meta::RequestMeta};
 
 use super::{
@@ -124,12 +124,12 @@ impl Events for CallEvents {
             }
         }
         if !this.written.is_empty() {
-            this.heartbeat.spoke();
+            this.heartbeat.spoke(Instant::now());
             return Poll::Ready(Some(std::mem::take(&mut this.written).into()));
         }
         if this.exchange.is_none() {
             return Poll::Ready(None);
         }
-        this.heartbeat.poll(cx).map(Some)
+        this.heartbeat.poll(cx, Instant::now()).map(Some)
     }
 }

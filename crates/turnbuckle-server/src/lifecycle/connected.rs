@@ -1,19 +1,16 @@
 //! What the requests of one connection share.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tokio::sync::Notify;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_store::{ClientProfile, SessionId};
+
+use crate::ending::Ending;
 
 /// A connection on which all requests of one client come, as far as the requests care.
 #[derive(Default)]
 pub(crate) struct Connected {
-    closed: AtomicBool,
-    closing: Notify,
+    closing: Ending,
     last_client: LastClient,
     id: OnceLock<SessionId>,
 }
@@ -28,18 +25,17 @@ impl Connected {
 
     /// The connection ends: whatever lasts as long as it does ends too.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        self.closing.notify_waiters();
+        self.closing.end();
+    }
+
+    /// Says whether the connection has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closing.is_over()
     }
 
     /// Resolves when the connection ends.
     pub(crate) async fn closed(&self) {
-        let mut closing = std::pin::pin!(self.closing.notified());
-        // Before looking, so that an end in between is not missed.
-        closing.as_mut().enable();
-        if !self.closed.load(Ordering::SeqCst) {
-            closing.await;
-        }
+        self.closing.over().await;
     }
 
     /// The client that a request describes.

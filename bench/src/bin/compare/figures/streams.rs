@@ -79,11 +79,12 @@ impl Figure for Held {
     }
 
     fn goal(&self) -> Option<Goal> {
-        Some(match self.what {
-            What::Idle => Goal::at_most(Metric::Bytes, 1024.0),
-            What::Open => Goal::at_most(Metric::Bytes, 16.0 * 1024.0),
-            What::Told => Goal::times(Metric::Cpu, 1.15),
-        })
+        match (self.what, self.streams) {
+            (What::Idle, _) => Some(Goal::at_most(Metric::Bytes, 1024.0)),
+            (What::Open, Of::Sessions) => Some(Goal::at_most(Metric::Bytes, 16.0 * 1024.0)),
+            (What::Open, Of::Listeners) => None,
+            (What::Told, _) => Some(Goal::times(Metric::Cpu, 1.15)),
+        }
     }
 
     fn needs(&self) -> &'static [Ability] {

@@ -8,6 +8,7 @@ use std::{
 
 use ::http::{Response, StatusCode};
 use bytes::Bytes;
+use tokio::time::Instant;
 use turnbuckle_protocol::codec::sse;
 
 use super::streams::{Opened, Streams};
@@ -110,9 +111,9 @@ impl Events for StreamEvents {
         }
         this.poll_ending(cx);
         if let Poll::Ready(events) = this.poll_lines(cx) {
-            this.heartbeat.spoke();
+            this.heartbeat.spoke(Instant::now());
             return Poll::Ready(events);
         }
-        this.heartbeat.poll(cx).map(Some)
+        this.heartbeat.poll(cx, Instant::now()).map(Some)
     }
 }
