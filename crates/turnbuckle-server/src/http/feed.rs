@@ -44,8 +44,8 @@ struct State {
 
 /// What a reader finds.
 pub(super) enum Taken {
-    /// These events came, in this order.
-    Events(VecDeque<(EventId, Bytes)>),
+    /// Events came.
+    Events,
     /// Some events are in the log only.
     SeeLog,
     /// The stream has ended, or the connection is to end.
@@ -151,8 +151,12 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Takes what has come, or sees to it that `cx` is woken when something does.
-    pub(super) fn poll_take(&self, cx: &Context<'_>) -> Poll<Taken> {
+    /// Takes what has come into `queue`, which is empty, or sees to it that `cx` is woken when something does.
+    pub(super) fn poll_take(
+        &self,
+        cx: &Context<'_>,
+        queue: &mut VecDeque<(EventId, Bytes)>,
+    ) -> Poll<Taken> {
         let mut state = lock(&self.feed.state);
         let taken = if state.reader != Some(self.number) {
             return Poll::Ready(Taken::End);
@@ -160,7 +164,8 @@ impl Attached {
             state.overflowed = false;
             Taken::SeeLog
         } else if !state.queue.is_empty() {
-            Taken::Events(std::mem::take(&mut state.queue))
+            std::mem::swap(&mut state.queue, queue);
+            Taken::Events
         } else if state.finished || state.hung_up {
             Taken::End
         } else {

@@ -130,8 +130,8 @@ impl Reader {
             if self.see_log || self.is_session_due(now) {
                 return Poll::Ready(Next::Ask);
             }
-            match self.source.poll_take(cx) {
-                Poll::Ready(Taken::Events(events)) => self.queue = events,
+            match self.source.poll_take(cx, &mut self.queue) {
+                Poll::Ready(Taken::Events) => {}
                 Poll::Ready(Taken::SeeLog) => self.see_log = true,
                 Poll::Ready(Taken::End) => self.over = true,
                 Poll::Pending => return self.heartbeat.poll(cx, now).map(Next::Bytes),
@@ -212,9 +212,13 @@ impl Reader {
 }
 
 impl Source {
-    fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<Taken> {
+    fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<(EventId, Bytes)>,
+    ) -> Poll<Taken> {
         match self {
-            Self::Feed(attached) => attached.poll_take(cx),
+            Self::Feed(attached) => attached.poll_take(cx, queue),
             Self::Log(look) => {
                 ready!(look.as_mut().poll(cx));
                 look.as_mut().reset(Instant::now() + POLL);
