@@ -17,8 +17,9 @@ TOOLS = TARGET / "tools" / "interop"
 
 
 class Npm:
-    def __init__(self, *packages):
-        self.packages, self.folder = packages, TOOLS / f"npm-{slug(packages[0])}"
+    def __init__(self, *packages, scripts=HERE / "typescript", tools=TOOLS):
+        self.packages, self.scripts = packages, scripts
+        self.folder = tools / f"npm-{slug(packages[0])}"
 
     def install(self):
         node = subprocess.check_output(["node", "--version"], text=True).strip()
@@ -28,7 +29,7 @@ class Npm:
             "npm", "install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", self.folder,
             *self.packages))
         # Node looks for packages beside the file that wants them.
-        for file in (HERE / "typescript").glob("*.[cm]js"):
+        for file in self.scripts.glob("*.[cm]js"):
             shutil.copy(file, self.folder)
 
     def command(self, script, *arguments):
@@ -36,8 +37,9 @@ class Npm:
 
 
 class Pip:
-    def __init__(self, *packages):
-        self.packages, self.folder = packages, TOOLS / f"pip-{slug(packages[0])}"
+    def __init__(self, *packages, scripts=HERE / "python", tools=TOOLS):
+        self.packages, self.scripts = packages, scripts
+        self.folder = tools / f"pip-{slug(packages[0])}"
 
     def install(self):
         install_once(self.folder, self.packages, lambda: (
@@ -46,20 +48,21 @@ class Pip:
                 *self.packages)))
 
     def command(self, script, *arguments):
-        return [self.folder / "bin" / "python", "-B", HERE / "python" / script, *arguments]
+        return [self.folder / "bin" / "python", "-B", self.scripts / script, *arguments]
 
 
 class Cargo:
     """A package of ours that uses one of crates.io and has a lock file of its own."""
 
-    def __init__(self, folder):
-        self.manifest = HERE / folder / "Cargo.toml"
+    def __init__(self, folder, profile="dev", target=TARGET):
+        self.manifest, self.profile, self.target = HERE / folder / "Cargo.toml", profile, target
 
     def install(self):
-        run("cargo", "build", "--quiet", "--locked", "--manifest-path", self.manifest, "--target-dir", TARGET)
+        run("cargo", "build", "--quiet", "--locked", "--profile", self.profile, "--manifest-path", self.manifest,
+            "--target-dir", self.target)
 
     def command(self, binary, *arguments):
-        return [TARGET / "debug" / binary, *arguments]
+        return [self.target / ("debug" if self.profile == "dev" else self.profile) / binary, *arguments]
 
 
 class Program:

@@ -49,6 +49,12 @@ impl Connection {
         })
     }
 
+    /// Sends to this path from now on, instead of `/mcp`.
+    pub fn at(mut self, path: &str) -> Connection {
+        path.clone_into(&mut self.path);
+        self
+    }
+
     /// Calls a tool and returns the JSON-RPC answer.
     pub async fn call(&mut self, call: &Call<'_>) -> Result<String, Failure> {
         self.send_call(call).await?;

@@ -22,17 +22,6 @@ pub const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"0.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// Returns the body of a `tools/call`; `arguments` is a JSON object.
-pub fn call(era: Era, id: u64, tool: &str, arguments: &str) -> String {
-    let meta = match era {
-        Era::Legacy => String::new(),
-        Era::Modern => format!(",{META}"),
-    };
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}{meta}}}}}"#
-    )
-}
-
 /// Returns the body of a `tools/list`.
 pub fn list(era: Era, id: u64) -> String {
     let params = match era {
@@ -42,15 +31,31 @@ pub fn list(era: Era, id: u64) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"{params}}}"#)
 }
 
-/// Returns the body of a `tools/call` that wants to hear of progress.
-pub fn call_with_progress(era: Era, id: u64, tool: &str) -> String {
-    let token = format!(r#""progressToken":{id}"#);
+/// Returns the body of a `tools/call` whose sender wants to hear of progress; the token is the id.
+pub fn call_with_progress(era: Era, id: u64, tool: &str, arguments: &str) -> String {
+    let token = format!(r#""_meta":{{"progressToken":{id}"#);
     let meta = match era {
-        Era::Legacy => format!(r#""_meta":{{{token}}}"#),
-        Era::Modern => META.replacen('{', &format!("{{{token},"), 1),
+        Era::Legacy => format!(",{token}}}"),
+        Era::Modern => format!(
+            ",{}",
+            META.replacen(r#""_meta":{"#, &format!("{token},"), 1)
+        ),
     };
+    with_meta(id, tool, arguments, &meta)
+}
+
+/// Returns the body of a `tools/call`; `arguments` is a JSON object.
+pub fn call(era: Era, id: u64, tool: &str, arguments: &str) -> String {
+    let meta = match era {
+        Era::Legacy => String::new(),
+        Era::Modern => format!(",{META}"),
+    };
+    with_meta(id, tool, arguments, &meta)
+}
+
+fn with_meta(id: u64, tool: &str, arguments: &str, meta: &str) -> String {
     format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{}},{meta}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}{meta}}}}}"#
     )
 }
 
@@ -179,7 +184,7 @@ mod tests {
     fn a_list_and_a_call_with_progress_are_one_json_object() {
         for era in [Era::Legacy, Era::Modern] {
             let list: serde_json::Value = serde_json::from_str(&list(era, 7)).unwrap();
-            let call = call_with_progress(era, 7, "steps");
+            let call = call_with_progress(era, 7, "steps", "{}");
             let call: serde_json::Value = serde_json::from_str(&call).unwrap();
 
             assert_eq!(list.get("params").is_some(), era == Era::Modern);

@@ -64,10 +64,7 @@ impl ServerProcess {
 
     /// Reads how much memory it holds now, and held at most.
     pub fn memory(&self) -> Result<Memory, Failure> {
-        Memory::parse(&std::fs::read_to_string(format!(
-            "/proc/{}/status",
-            self.child.id()
-        ))?)
+        Memory::of(self.child.id())
     }
 
     /// Reads how much time of the processor its threads have used, to the nanosecond; those that have ended not.
@@ -101,18 +98,27 @@ pub fn terminate(child: &mut Child) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads how much time of the processor a process and its threads have used, those that have ended too.
-///
-/// The kernel counts in ticks of 10 ms, so what is measured has to last a hundred times that.
+/// Reads how much time of the processor the threads of a process have used; what has ended is not counted.
 pub fn cpu_time(process: u32) -> Result<Duration, Failure> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    let ticks = ticks(&stat).ok_or("the process is gone")?;
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let schedule = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+        let running = schedule.split_whitespace().next().unwrap_or_default();
+        nanoseconds += running.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// Reads how much time of the processor the children of this process have used, those that were waited for.
+pub fn children_cpu_time() -> Result<Duration, Failure> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let ticks = ticks_of_children(&stat).ok_or("this process has no times")?;
     Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
 }
 
-/// Adds user and system time; the name before them may hold spaces and parentheses.
-fn ticks(stat: &str) -> Option<u64> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+/// Adds user and system time of children; the name before them may hold spaces and parentheses.
+fn ticks_of_children(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some(user + system)
@@ -128,6 +134,11 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Reads what a process holds.
+    pub fn of(process: u32) -> Result<Memory, Failure> {
+        Memory::parse(&std::fs::read_to_string(format!("/proc/{process}/status"))?)
+    }
+
     fn parse(status: &str) -> Result<Memory, Failure> {
         let field = |name: &str| -> Result<u64, Failure> {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -171,11 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn adds_user_and_system_time_whatever_the_name() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 12 30 0 0 20 0";
+    fn adds_the_times_of_children_whatever_the_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 12 30 3 4 20 0";
 
-        assert_eq!(ticks(stat), Some(42));
-        assert_eq!(ticks(""), None);
+        assert_eq!(ticks_of_children(stat), Some(7));
+        assert_eq!(ticks_of_children(""), None);
     }
 
     #[test]

@@ -46,6 +46,14 @@ impl Response {
     pub fn answer(&self) -> &str {
         answer(&self.body, self.header("content-type").unwrap_or_default())
     }
+
+    /// Counts the notifications that come before the answer.
+    pub fn notifications(&self) -> usize {
+        let body = std::str::from_utf8(&self.body).unwrap_or_default();
+        let data = body.lines().filter_map(|line| line.strip_prefix("data:"));
+        data.filter(|data| data.contains(r#""method":"notifications/"#))
+            .count()
+    }
 }
 
 /// Returns the JSON-RPC answer in a body: the body itself, or the last event with data of a stream.

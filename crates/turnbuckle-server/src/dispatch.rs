@@ -2,15 +2,12 @@
 
 mod tool_calls;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use turnbuckle_protocol::{
     Principal, RpcError,
     jsonrpc::{Excerpt, Object, Params, Request},
-    types::{
-        CompleteParams, CompleteResult, Completion, CompletionReference, ListenParams,
-        PaginatedParams,
-    },
+    types::{CompleteParams, CompleteResult, Completion, CompletionReference, ListenParams},
 };
 
 use crate::{
@@ -122,10 +119,10 @@ impl Arrived<'_, '_> {
             let error = RpcError::method_not_found(&self.request.method);
             return self.fail(error);
         };
-        let params = self.request.params.parse::<PaginatedParams>();
+        let cursor = cursor(&self.request.params);
         self.plain(|call| {
             let server = &call.server;
-            let page = table.page(&Page::of(call, params?.cursor.as_deref()))?;
+            let page = table.page(&Page::of(call, cursor?.as_deref()))?;
             let cache = server.list_cache();
             let cache = if table.is_open() {
                 cache
@@ -138,11 +135,11 @@ impl Arrived<'_, '_> {
 
     /// Lists resources of which some are kept where they come and go by themselves.
     fn list_with_sources(self) -> Exchange {
-        let params = self.request.params.parse::<PaginatedParams>();
+        let cursor = cursor(&self.request.params).map(|cursor| cursor.map(Cow::into_owned));
         let call = self.call;
         let listed = call.clone();
         let run: BoxFuture<Outcome> = Box::pin(async move {
-            let (cursor, server) = (params?.cursor, &listed.server);
+            let (cursor, server) = (cursor?, &listed.server);
             let sources = server.catalog().sources.clone();
             for source in sources {
                 source.freshen(server.clone()).await;
@@ -456,7 +453,15 @@ fn guarded(start: impl FnOnce() -> Run) -> Run {
         .unwrap_or_else(|panic| Run::Ready(Err(incident::panicked(&*panic))))
 }
 
-fn required<'a>(params: &Params<'a>, member: &str) -> Result<std::borrow::Cow<'a, str>, RpcError> {
+/// Where a list is to go on; the first page has no cursor, or none to speak of.
+fn cursor<'a>(params: &Params<'a>) -> Result<Option<Cow<'a, str>>, RpcError> {
+    match params.get("cursor") {
+        Some("null") => Ok(None),
+        _ => params.string("cursor"),
+    }
+}
+
+fn required<'a>(params: &Params<'a>, member: &str) -> Result<Cow<'a, str>, RpcError> {
     params
         .string(member)?
         .ok_or_else(|| RpcError::invalid_params(format!("`{member}` is missing")))

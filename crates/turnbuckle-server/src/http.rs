@@ -22,6 +22,7 @@ mod endpoint;
 mod feed;
 mod gate;
 mod general;
+mod head_timer;
 mod heartbeat;
 #[cfg(not(feature = "http2"))]
 mod http1;

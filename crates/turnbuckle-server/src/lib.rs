@@ -36,6 +36,7 @@ pub mod stdio;
 mod subscriptions;
 mod tasks;
 pub mod testing;
+mod timestamp;
 mod together;
 mod tools;
 #[cfg(not(feature = "validation"))]

@@ -1,5 +1,7 @@
 //! Writing a result: envelope, payload and what every result of the peer's revision carries, into one buffer.
 
+use std::io::Write;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
@@ -121,6 +123,9 @@ impl Reply {
 
     /// A payload that is already written, without its closing brace.
     pub(crate) fn written(mut self, unclosed: &[u8], cache: Option<CacheHint>) -> Vec<u8> {
+        // A long list moves to its place once, with room for what follows it.
+        self.out
+            .reserve(unclosed.len() + self.server.identity().len() + 128);
         self.out.extend_from_slice(unclosed);
         self.out.push(b'}');
         self.finish(cache, true)
@@ -215,7 +220,11 @@ impl Reply {
 
     fn cache(&mut self, hint: CacheHint) {
         let scope = hint.scope_name();
-        let member = format!(r#","ttlMs":{},"cacheScope":"{scope}""#, hint.ttl_ms);
-        self.out.extend_from_slice(member.as_bytes());
+        write!(
+            self.out,
+            r#","ttlMs":{},"cacheScope":"{scope}""#,
+            hint.ttl_ms
+        )
+        .expect("memory takes everything");
     }
 }

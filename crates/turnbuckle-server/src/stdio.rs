@@ -35,10 +35,8 @@ use crate::{
     lines::{self, Connection, Options, Shutdown, Sink},
 };
 
-/// How much is read at once.
+/// How much is read at once, and written by who reads: what a pipe holds.
 const CHUNK: usize = 64 * 1024;
-/// Output up to this size goes into a pipe that has room for anything as a whole, without waiting.
-const SMALL: usize = 4096;
 
 /// Serves the client at the other end of standard input and output.
 ///
@@ -129,10 +127,7 @@ impl Stdio {
         let (input, output) = streams::take()?;
         let output = Arc::new(output);
         let connection = Connection::new(self.server, self.options);
-        let writing = {
-            let (sink, output) = (connection.sink().clone(), output.clone());
-            in_thread("mcp stdout", move |runtime| write(runtime, &sink, &output))?
-        };
+        let writing = write_when_needed(connection.sink().clone(), output.clone());
         let reading = {
             let connection = connection.clone();
             in_thread("mcp stdin", move |runtime| {
@@ -182,16 +177,14 @@ fn read(
     let _runtime = runtime.enter();
     let sink = connection.sink();
     let mut lines = codec::lines::Lines::new(connection.line_limit());
-    let mut chunk = vec![0; CHUNK];
     loop {
-        let length = input.read(&mut chunk)?;
+        let mut rest = input.read()?;
         if sink.is_ended() {
             return Ok(());
         }
-        if length == 0 {
+        if rest.is_empty() {
             break;
         }
-        let mut rest = &chunk[..length];
         while let Some(line) = lines.next(&mut rest) {
             connection.receive(line);
             if sink.is_full() {
@@ -208,22 +201,36 @@ fn read(
     Ok(())
 }
 
-/// Writes what is ready, from here if that cannot block: reading goes on whether or not the client reads.
+/// Writes what is ready, from here as far as that cannot block: reading goes on whether or not the client reads.
 fn flush(sink: &Sink, output: &Output) {
-    match sink.take_now(SMALL, || output.has_room()) {
-        Some(batch) => {
-            let outcome = output.write_all(&batch);
-            sink.written(batch, outcome);
+    let Some(batch) = sink.take_now(CHUNK) else {
+        return sink.wake();
+    };
+    match output.write_now(&batch) {
+        Ok(written) if written < batch.len() => sink.put_back(batch, written),
+        outcome => {
+            sink.written(batch, outcome.map(drop));
         }
-        None => sink.wake(),
     }
 }
 
-fn write(runtime: &Handle, sink: &Sink, output: &Output) -> io::Result<()> {
-    let mut spare = Vec::new();
-    while let Some(batch) = runtime.block_on(sink.take(spare))? {
+/// Writes what nobody else could, from the first time that there is such: many servers never need this thread.
+async fn write_when_needed(sink: Arc<Sink>, output: Arc<Output>) -> io::Result<()> {
+    let Some(first) = sink.take(Vec::new()).await? else {
+        return Ok(());
+    };
+    in_thread("mcp stdout", move |runtime| {
+        write(runtime, &sink, first, &output)
+    })?
+    .await
+}
+
+fn write(runtime: &Handle, sink: &Sink, first: Vec<u8>, output: &Output) -> io::Result<()> {
+    let mut next = Some(first);
+    while let Some(batch) = next {
         output.write_all(&batch)?;
-        spare = sink.written(batch, Ok(()));
+        let spare = sink.written(batch, Ok(()));
+        next = runtime.block_on(sink.take(spare))?;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub use error::StoreError;
 pub use events::{Event, EventId, Events, InvalidEventId, Replay, StreamId};
 pub use journal::{Claim, ClaimToken, JournalId, Journals};
 pub use limits::{BusLimits, EventLimits, JournalLimits, Limits, SessionLimits, TaskLimits};
-pub use random::InvalidId;
+pub use random::{InvalidId, OwnRandomness};
 pub use session::{ClientProfile, SessionChange, SessionId, SessionRecord, Sessions};
 pub use task::{NewTask, TaskAnswer, TaskChange, TaskId, TaskOutcome, TaskRecord, Tasks};
 

@@ -63,12 +63,12 @@ impl fmt::Display for RandomId {
     }
 }
 
-/// Finds the place of a [`RandomId`] by its own randomness instead of computing more.
+/// Finds the place of an id in a hash table by its own randomness, instead of computing more.
 ///
-/// For tables that hold only ids made here: what a peer invents is looked up there but never stored,
-/// so it cannot crowd one place.
-#[derive(Clone, Default)]
-pub(crate) struct OwnRandomness(u64);
+/// For tables that hold only ids that a store made, such as [`SessionId`](crate::SessionId)s: what a peer invents is
+/// looked up there but never stored, so it cannot crowd one place.
+#[derive(Clone, Debug, Default)]
+pub struct OwnRandomness(u64);
 
 impl Hasher for OwnRandomness {
     fn write(&mut self, bytes: &[u8]) {

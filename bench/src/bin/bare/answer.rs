@@ -5,12 +5,25 @@ use std::{borrow::Cow, sync::LazyLock};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::{list, steps::Steps};
+
+/// What is said about one message.
+pub(crate) enum Answer<'a> {
+    /// The answer, whole.
+    One(Vec<u8>),
+    /// Something before the answer.
+    Steps(Steps<'a>),
+}
+
 /// Returns the answer to one message; `None` for a notification.
-pub(crate) fn answer(message: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn answer(message: &[u8]) -> Option<Answer<'_>> {
     let request: Request<'_> = serde_json::from_slice(message).ok()?;
     let id = request.id?;
     if request.method == "tools/call" {
         return call(id, request.params?.get());
+    }
+    if request.method == "tools/list" {
+        return Some(Answer::One(list::answer(id, request.params.is_some())));
     }
     let outcome = match &*request.method {
         "initialize" => INITIALIZE,
@@ -18,7 +31,8 @@ pub(crate) fn answer(message: &[u8]) -> Option<Vec<u8>> {
         "ping" => r#""result":{}"#,
         _ => r#""error":{"code":-32601,"message":"method not found"}"#,
     };
-    Some(format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, id.get()).into_bytes())
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, id.get());
+    Some(Answer::One(answer.into_bytes()))
 }
 
 /// Whether a message opens a session; asked only where the answer may need a session id.
@@ -92,7 +106,7 @@ struct Sum {
     sum: f64,
 }
 
-fn call(id: &RawValue, params: &str) -> Option<Vec<u8>> {
+fn call<'a>(id: &'a RawValue, params: &'a str) -> Option<Answer<'a>> {
     let call: Call<'_> = serde_json::from_str(params).ok()?;
     let arguments = call.arguments?.get();
     let (text, structured_content) = match &*call.name {
@@ -106,7 +120,7 @@ fn call(id: &RawValue, params: &str) -> Option<Vec<u8>> {
             (serde_json::to_string(&sum).ok()?.into(), Some(sum))
         }
         "announce" => ("told".into(), None),
-        "steps" => ("done".into(), None),
+        "steps" => return Some(Answer::Steps(Steps::parse(id, call.meta?.get())?)),
         _ => return None,
     };
     let modern = call.meta.is_some();
@@ -119,12 +133,12 @@ fn call(id: &RawValue, params: &str) -> Option<Vec<u8>> {
         structured_content,
         meta: modern.then(|| &**SERVER_META),
     };
-    serde_json::to_vec(&Response {
+    let response = Response {
         jsonrpc: "2.0",
         id,
         result,
-    })
-    .ok()
+    };
+    Some(Answer::One(serde_json::to_vec(&response).ok()?))
 }
 
 /// What every modern result says about its server; it never changes, so it is written once.
@@ -140,7 +154,10 @@ mod tests {
     use super::*;
 
     fn text(message: &str) -> String {
-        String::from_utf8(answer(message.as_bytes()).unwrap()).unwrap()
+        let Some(Answer::One(answer)) = answer(message.as_bytes()) else {
+            panic!("no answer of one piece");
+        };
+        String::from_utf8(answer).unwrap()
     }
 
     #[test]
@@ -170,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_notification_has_no_answer() {
-        assert_eq!(answer(message::INITIALIZED.as_bytes()), None);
+        assert!(answer(message::INITIALIZED.as_bytes()).is_none());
         assert!(is_initialize(message::INITIALIZE.as_bytes()));
     }
 }

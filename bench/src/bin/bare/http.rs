@@ -1,12 +1,17 @@
 //! The HTTP limit: hyper, one body in, one body out, nothing in between.
 
-use std::{convert::Infallible, net::SocketAddr};
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::{
     Request, Response, StatusCode,
-    body::Incoming,
+    body::{Body, Frame, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
     server::conn::http1,
     service::service_fn,
@@ -15,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use turnbuckle_bench::Failure;
 
-use crate::answer::{answer, is_initialize};
+use crate::answer::{Answer, answer, is_initialize};
 
 /// Serves every connection until the process ends.
 pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
@@ -30,20 +35,25 @@ pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
     }
 }
 
-async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+/// One piece of known length, or events.
+pub(crate) type Sent = Either<Full<Bytes>, Events>;
+
+async fn respond(request: Request<Incoming>) -> Result<Response<Sent>, Infallible> {
     let has_session = request.headers().contains_key("mcp-protocol-version");
     let Ok(body) = request.into_body().collect().await else {
-        return Ok(status(StatusCode::BAD_REQUEST));
+        return Ok(status(StatusCode::BAD_REQUEST).map(Either::Left));
     };
     Ok(answered(&body.to_bytes(), has_session))
 }
 
 /// Answers one message.
-pub(crate) fn answered(body: &[u8], has_session: bool) -> Response<Full<Bytes>> {
-    let Some(bytes) = answer(body) else {
-        return status(StatusCode::ACCEPTED);
+pub(crate) fn answered(body: &[u8], has_session: bool) -> Response<Sent> {
+    let bytes = match answer(body) {
+        Some(Answer::One(bytes)) => bytes,
+        Some(Answer::Steps(steps)) => return events(steps.write("data: ", "\n\n")),
+        None => return status(StatusCode::ACCEPTED).map(Either::Left),
     };
-    let mut response = Response::new(Full::from(bytes));
+    let mut response = Response::new(Either::Left(Full::from(bytes)));
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -53,6 +63,30 @@ pub(crate) fn answered(body: &[u8], has_session: bool) -> Response<Full<Bytes>> 
         response.headers_mut().insert("mcp-session-id", id);
     }
     response
+}
+
+fn events(events: Vec<u8>) -> Response<Sent> {
+    let mut response = Response::new(Either::Right(Events(Some(events.into()))));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
+
+/// Events that are there at once. Their length is not said: of a stream nobody knows it.
+pub(crate) struct Events(Option<Bytes>);
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let events = self.get_mut().0.take();
+        Poll::Ready(events.map(|events| Ok(Frame::data(events))))
+    }
 }
 
 pub(crate) fn status(status: StatusCode) -> Response<Full<Bytes>> {

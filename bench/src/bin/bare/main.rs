@@ -7,16 +7,17 @@
 
 mod answer;
 mod http;
+mod list;
 mod slow;
 mod stdio;
+mod steps;
 mod streams;
 
 use std::{net::SocketAddr, process::ExitCode};
 
 use turnbuckle_bench::{Failure, options::Options};
 
-const USAGE: &str =
-    "usage: bare http [--listen ADDR] [--more] | bare slow [--listen ADDR] | bare stdio";
+const USAGE: &str = "usage: bare (http [--listen ADDR] | streams [--listen ADDR] | slow [--listen ADDR] | stdio) [--tools N] [--more]";
 
 fn main() -> ExitCode {
     match run(Options::from_process()) {
@@ -32,11 +33,13 @@ fn run(mut options: Options) -> Result<(), Failure> {
     let verb = options.verb().unwrap_or_default();
     let listen = options.value("--listen")?;
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let more = options.switch("--more");
+    list::set(options.value("--tools")?.unwrap_or(2));
+    // It can always do all it can.
+    options.switch("--more");
     options.finish()?;
     match verb.as_str() {
-        "http" if more => runtime()?.block_on(streams::serve(listen)),
         "http" => runtime()?.block_on(http::serve(listen)),
+        "streams" => runtime()?.block_on(streams::serve(listen)),
         "slow" => runtime()?.block_on(slow::serve(listen)),
         "stdio" => stdio::serve(),
         _ => Err(USAGE.into()),

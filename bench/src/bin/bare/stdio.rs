@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 
 use turnbuckle_bench::Failure;
 
-use crate::answer::answer;
+use crate::answer::{Answer, answer};
 
 /// Answers line by line until the input ends.
 pub(crate) fn serve() -> Result<(), Failure> {
@@ -12,10 +12,14 @@ pub(crate) fn serve() -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
-        if let Some(mut answer) = answer(&line) {
-            // The newline goes along, so that a line buffer writes once.
-            answer.push(b'\n');
-            output.write_all(&answer)?;
+        match answer(&line) {
+            Some(Answer::One(mut answer)) => {
+                // The newline goes along, so that a line buffer writes once.
+                answer.push(b'\n');
+                output.write_all(&answer)?;
+            }
+            Some(Answer::Steps(steps)) => output.write_all(&steps.write("", "\n"))?,
+            None => {}
         }
         line.clear();
     }

@@ -1,7 +1,7 @@
 //! The limit of streams: hyper, one channel per open stream, and what is told goes to each as it is.
 //!
-//! GET opens a stream, `subscriptions/listen` one with an acknowledgement. `announce` tells them all that the tools changed;
-//! `steps` sends its progress and its answer at once. Everything else is answered as without streams.
+//! GET opens a stream, `subscriptions/listen` one with an acknowledgement. `announce` tells them all that the tools changed.
+//! Everything else is answered as without streams.
 
 use std::{
     convert::Infallible,
@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full};
+use http_body_util::{BodyExt, Either};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::{Body, Frame, Incoming},
@@ -29,7 +29,7 @@ use tokio::{
 };
 use turnbuckle_bench::Failure;
 
-use crate::{answer, http};
+use crate::http;
 
 /// Serves every connection until the process ends.
 pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
@@ -45,16 +45,18 @@ pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
     }
 }
 
-type Answer = Response<Either<Full<Bytes>, Events>>;
+type Answer = Response<Either<Events, http::Sent>>;
 
 async fn respond(request: Request<Incoming>, streams: Streams) -> Result<Answer, Infallible> {
     if request.method() == Method::GET {
         let events = streams.open(Stream::General, ": open\n\n".into());
-        return Ok(event_stream(Either::Right(events)));
+        return Ok(event_stream(events));
     }
     let has_session = request.headers().contains_key("mcp-protocol-version");
     let Ok(body) = request.into_body().collect().await else {
-        return Ok(http::status(StatusCode::BAD_REQUEST).map(Either::Left));
+        return Ok(http::status(StatusCode::BAD_REQUEST)
+            .map(Either::Left)
+            .map(Either::Right));
     };
     let body = body.to_bytes();
     let spoken: Spoken<'_> = serde_json::from_slice(&body).unwrap_or_default();
@@ -62,24 +64,22 @@ async fn respond(request: Request<Incoming>, streams: Streams) -> Result<Answer,
         ("subscriptions/listen", _, Some(id)) => {
             let stream = Stream::Listen(id.get().into());
             let acknowledgement = acknowledgement(id.get());
-            event_stream(Either::Right(streams.open(stream, acknowledgement)))
-        }
-        (_, "steps", _) if spoken.params.meta.progress_token.is_some() => {
-            event_stream(Either::Left(steps(&spoken, &body)))
+            event_stream(streams.open(stream, acknowledgement))
         }
         (_, name, _) => {
             if name == "announce" {
                 streams.tell();
             }
-            http::answered(&body, has_session).map(Either::Left)
+            http::answered(&body, has_session).map(Either::Right)
         }
     })
 }
 
-fn event_stream<B>(body: B) -> Response<B> {
-    let mut response = Response::new(body);
-    let events = HeaderValue::from_static("text/event-stream");
-    response.headers_mut().insert(CONTENT_TYPE, events);
+fn event_stream(events: Events) -> Answer {
+    let mut response = Response::new(Either::Left(events));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response
 }
 
@@ -97,14 +97,6 @@ struct Spoken<'a> {
 struct Params<'a> {
     #[serde(default)]
     name: &'a str,
-    #[serde(borrow, rename = "_meta", default)]
-    meta: Meta<'a>,
-}
-
-#[derive(Default, Deserialize)]
-struct Meta<'a> {
-    #[serde(borrow, rename = "progressToken")]
-    progress_token: Option<&'a RawValue>,
 }
 
 /// Everybody who listens.
@@ -175,22 +167,6 @@ fn acknowledgement(id: &str) -> Bytes {
     format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{{\"notifications\":{{\"toolsListChanged\":true}},\"_meta\":{meta}}}}}\n\n").into()
 }
 
-/// Three steps of progress, then the answer.
-fn steps(spoken: &Spoken<'_>, body: &[u8]) -> Full<Bytes> {
-    let token = spoken.params.meta.progress_token.map_or("0", RawValue::get);
-    let mut events = Vec::with_capacity(1024);
-    for step in 1..=3 {
-        let message = format!(
-            "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{{\"progressToken\":{token},\"progress\":{step},\"total\":3}}}}\n\n"
-        );
-        events.extend_from_slice(message.as_bytes());
-    }
-    events.extend_from_slice(b"data: ");
-    events.extend_from_slice(&answer::answer(body).unwrap_or_default());
-    events.extend_from_slice(b"\n\n");
-    Full::from(events)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,17 +187,5 @@ mod tests {
         assert!(last(&mut general).contains("tools/list_changed"));
         assert!(last(&mut listening).contains(r#""io.modelcontextprotocol/subscriptionId":7"#));
         assert_eq!(streams.lock().len(), 2, "who is gone is forgotten");
-    }
-
-    #[test]
-    fn steps_come_before_the_answer() {
-        let body = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"steps","arguments":{},"_meta":{"progressToken":"a"}}}"#;
-        let spoken: Spoken<'_> = serde_json::from_slice(body).unwrap();
-
-        let events = steps(&spoken, body);
-
-        let debug = format!("{events:?}");
-        assert_eq!(debug.matches("notifications/progress").count(), 3);
-        assert!(debug.contains("done"));
     }
 }

@@ -21,6 +21,15 @@ pub(crate) struct Driven {
 }
 
 impl Driven {
+    /// What took so many microseconds each.
+    pub(crate) fn of(mut latencies: Vec<f64>) -> Driven {
+        latencies.sort_by(f64::total_cmp);
+        Driven {
+            answered: latencies.len() as u64,
+            latencies,
+        }
+    }
+
     /// Returns the latency that this share of the answers stays below.
     pub(crate) fn latency(&self, share: f64) -> f64 {
         let at = (self.latencies.len() as f64 * share) as usize;
@@ -139,15 +148,13 @@ pub(crate) async fn drive(
     for lane in lanes {
         running.spawn(lane.run(until));
     }
-    let (mut lanes, mut driven) = (Vec::new(), Driven::default());
+    let (mut lanes, mut all) = (Vec::new(), Vec::new());
     while let Some(ended) = running.join_next().await {
         let (lane, latencies) = ended??;
         lanes.push(lane);
-        driven.latencies.extend(latencies);
+        all.extend(latencies);
     }
-    driven.answered = driven.latencies.len() as u64;
-    driven.latencies.sort_by(f64::total_cmp);
-    Ok((lanes, driven))
+    Ok((lanes, Driven::of(all)))
 }
 
 #[cfg(test)]
@@ -168,10 +175,7 @@ mod tests {
 
     #[test]
     fn latency_is_taken_from_the_sorted_answers() {
-        let driven = Driven {
-            answered: 100,
-            latencies: (0..100).map(f64::from).collect(),
-        };
+        let driven = Driven::of((0..100).rev().map(f64::from).collect());
 
         assert_eq!(driven.latency(0.5), 50.0);
         assert_eq!(driven.latency(0.99), 99.0);

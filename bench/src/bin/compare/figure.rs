@@ -23,6 +23,11 @@ pub(crate) trait Figure {
         &[]
     }
 
+    /// Says why a peer is not measured although it could be.
+    fn leaves_out(&self, _: &Peer) -> Option<&'static str> {
+        None
+    }
+
     /// How often it is measured on each peer; the median counts.
     fn rounds(&self) -> usize {
         3
@@ -53,10 +58,14 @@ pub(crate) enum Metric {
     Allocations,
     /// Calls of `write` and its kin per request.
     Writes,
+    /// Tasks that the runtime was given, per request.
+    Tasks,
     /// Memory for each of them, in bytes.
     Bytes,
     /// Time on the wall, in milliseconds.
     Milliseconds,
+    /// Time on the wall, in seconds.
+    Seconds,
     /// Memory or size as a whole, in megabytes.
     Megabytes,
     /// Packages in a build.
@@ -76,8 +85,10 @@ impl Metric {
             Metric::Instructions => "instructions",
             Metric::Allocations => "allocations",
             Metric::Writes => "writes",
+            Metric::Tasks => "tasks",
             Metric::Bytes => "bytes each",
             Metric::Milliseconds => "ms",
+            Metric::Seconds => "s",
             Metric::Megabytes => "MB",
             Metric::Crates => "crates",
             Metric::CpuSeconds => "CPU s",

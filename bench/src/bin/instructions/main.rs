@@ -1,4 +1,4 @@
-//! Prints what one call costs in user-space instructions, beside the least it could cost.
+//! Prints what one request costs in user-space instructions, beside the least it could cost.
 //!
 //! Runs `echo-server` and `bare`, which lie beside this program, under callgrind. Counted
 //! instructions do not depend on the load of the machine, so a budget on them can be a test.
@@ -8,32 +8,38 @@
     reason = "a command prints"
 )]
 
-mod callgrind;
+mod records;
 mod report;
 mod scenario;
-mod wire;
 
 use std::{
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{Command, ExitCode},
+    thread,
 };
 
-use turnbuckle_bench::{Failure, options::Options, process::beside_this_program};
+use turnbuckle_bench::{
+    Failure,
+    callgrind::{Callgrind, Cost},
+    options::Options,
+    process::beside_this_program,
+    work::Transport,
+};
 
 use crate::{
-    callgrind::Callgrind,
     report::{Report, Row},
-    scenario::{SCENARIOS, Scenario, Server},
+    scenario::{SCENARIOS, Scenario},
 };
 
 const USAGE: &str = "\
-usage: instructions [--only NAME] [--calls N] [--keep DIR] [--json] [--check]
+usage: instructions [--only NAME] [--requests N] [--keep DIR] [--json | --records] [--check]
 
-  --only NAME  run the scenarios whose name contains NAME
-  --calls N    count N calls instead of the scenario's own number
-  --keep DIR   leave the profiles there, for callgrind_annotate
-  --json       print one JSON object
-  --check      exit 1 if a budget is exceeded";
+  --only NAME   run the scenarios whose name contains NAME
+  --requests N  count N requests instead of the scenario's own number
+  --keep DIR    leave the profiles there, for callgrind_annotate
+  --json        print one JSON object
+  --records     print the ratios as bench/records.json keeps them
+  --check       exit 1 if a budget is exceeded, or a record by more than a tenth";
 
 fn main() -> ExitCode {
     match run(Options::from_process()) {
@@ -52,9 +58,10 @@ fn run(mut options: Options) -> Result<bool, Failure> {
         println!("{USAGE}");
         return Ok(true);
     }
-    let (json, check) = (options.switch("--json"), options.switch("--check"));
+    let (json, records) = (options.switch("--json"), options.switch("--records"));
+    let check = options.switch("--check");
     let only = options.value::<String>("--only")?.unwrap_or_default();
-    let calls = options.value("--calls")?;
+    let requests = options.value("--requests")?;
     let keep = options.value::<PathBuf>("--keep")?;
     options.finish()?;
 
@@ -65,44 +72,83 @@ fn run(mut options: Options) -> Result<bool, Failure> {
     if chosen.is_empty() {
         return Err(format!("no scenario is called `{only}`").into());
     }
-    let callgrind = Callgrind::new(keep)?;
-    let bare = beside_this_program("bare")?;
-    let product = match beside_this_program("echo-server") {
-        Ok(path) => Some(path),
-        Err(error) if check => return Err(error),
-        Err(error) => {
-            eprintln!("only the limit is measured: {error}");
-            None
-        }
+    let bench = Bench {
+        callgrind: Callgrind::new(keep)?,
+        bare: beside_this_program("bare")?,
+        requests,
     };
-
     let mut report = Report::default();
     for scenario in chosen {
+        let product = match beside_this_program(scenario.server) {
+            Ok(path) => Some(path),
+            Err(error) if check && scenario.budget.has_record => return Err(error),
+            // Built with other features, and judged by nobody.
+            Err(_) if check => continue,
+            Err(error) => {
+                eprintln!("only the limit is measured: {error}");
+                None
+            }
+        };
         eprintln!("{} …", scenario.name);
-        report
-            .rows
-            .push(row(&callgrind, scenario, calls, &bare, product.as_deref())?);
+        report.rows.push(bench.row(scenario, product.as_deref())?);
     }
-    println!("{}", if json { report.json() } else { report.table() });
+    let printed = match (json, records) {
+        (true, _) => report.json(),
+        (_, true) => report.records(),
+        _ => report.table(),
+    };
+    println!("{printed}");
     Ok(!check || report.within_budget())
 }
 
-fn row(
-    callgrind: &Callgrind,
-    scenario: &'static Scenario,
-    calls: Option<u64>,
-    bare: &Path,
-    product: Option<&Path>,
-) -> Result<Row, Failure> {
-    let calls = calls.unwrap_or(scenario.calls);
-    let limit = callgrind.per_call(scenario, calls, Server::Bare, bare)?;
-    let product = match product {
-        Some(path) => Some(callgrind.per_call(scenario, calls, Server::Product, path)?),
-        None => None,
-    };
-    Ok(Row {
-        scenario,
-        limit,
-        product,
-    })
+/// What all scenarios are measured with.
+struct Bench {
+    callgrind: Callgrind,
+    bare: PathBuf,
+    requests: Option<u64>,
+}
+
+impl Bench {
+    /// Measures a scenario on both servers, at the same time.
+    fn row(&self, scenario: &'static Scenario, product: Option<&Path>) -> Result<Row, Failure> {
+        let elsewhere = self.callgrind.on(1);
+        let (limit, product) = thread::scope(|scope| {
+            let limit = scope.spawn(|| {
+                let first = match scenario.work.transport {
+                    Transport::Http => ["http", "--listen", "127.0.0.1:0"].as_slice(),
+                    Transport::Stdio => &["stdio"],
+                };
+                self.cost(&elsewhere, scenario, &self.bare, first)
+            });
+            let first = match scenario.work.transport {
+                Transport::Http => ["--listen", "127.0.0.1:0"].as_slice(),
+                Transport::Stdio => &["--stdio"],
+            };
+            let product = product
+                .map(|product| self.cost(&self.callgrind, scenario, product, first))
+                .transpose();
+            (limit.join(), product)
+        });
+        Ok(Row {
+            scenario,
+            limit: limit.map_err(|_| "the limit could not be measured")??,
+            product: product?,
+            record: records::record(scenario.name),
+        })
+    }
+
+    fn cost(
+        &self,
+        callgrind: &Callgrind,
+        scenario: &Scenario,
+        program: &Path,
+        first: &[&str],
+    ) -> Result<Cost, Failure> {
+        let mut command = Command::new(program);
+        command.args(first).args(scenario.work.ask.arguments());
+        let requests = self.requests.unwrap_or(scenario.requests);
+        let program = program.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{}.{program}", scenario.name);
+        callgrind.per_request(scenario.work, requests, &command, &name)
+    }
 }

@@ -1,99 +1,163 @@
 //! What is measured, and how much more than the limit it may cost.
 
-use turnbuckle_bench::message::Era;
+use turnbuckle_bench::{
+    message::Era::{self, Legacy, Modern},
+    work::{
+        Ask,
+        Transport::{self, Http, Stdio},
+        Work,
+    },
+};
 
-/// One kind of call.
+/// One kind of request.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    pub(crate) transport: Transport,
-    pub(crate) era: Era,
-    /// Bytes of the message that is echoed.
-    pub(crate) size: usize,
-    /// Calls to count; fewer where one costs more, since valgrind is some 50 times slower than the machine.
-    pub(crate) calls: u64,
+    pub(crate) work: Work,
+    /// How many to count; fewer where one costs more, since valgrind is some 50 times slower than the machine.
+    pub(crate) requests: u64,
     pub(crate) budget: Budget,
+    /// The program that is measured.
+    pub(crate) server: &'static str,
 }
 
-/// How many times the limit a call may cost.
+/// The most that a request may cost; more is a failure of `--check`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Budget {
-    /// More is a failure of `--check`.
-    AtMost(f64),
-    /// More is only shown: here the limit itself is not the least possible.
-    Aim(f64),
+pub(crate) struct Budget {
+    /// How many times the instructions of the limit.
+    pub(crate) times: Option<f64>,
+    /// How many allocations.
+    pub(crate) allocations: Option<f64>,
+    /// How many writes to a descriptor.
+    pub(crate) writes: Option<f64>,
+    /// How many tasks spawned.
+    pub(crate) spawns: Option<f64>,
+    /// Whether it is compared with what was recorded.
+    pub(crate) has_record: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
-    Http,
-    Stdio,
-}
+impl Budget {
+    /// No more than was recorded.
+    const RECORD: Budget = Budget {
+        times: None,
+        allocations: None,
+        writes: None,
+        spawns: None,
+        has_record: true,
+    };
 
-/// Who answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Server {
-    Bare,
-    Product,
-}
+    /// Whatever it costs.
+    const NONE: Budget = Budget {
+        has_record: false,
+        ..Budget::RECORD
+    };
 
-impl Server {
-    pub(crate) fn arguments(self, transport: Transport) -> &'static [&'static str] {
-        match (self, transport) {
-            (Server::Bare, Transport::Http) => &["http", "--listen", "127.0.0.1:0"],
-            (Server::Bare, Transport::Stdio) => &["stdio"],
-            (Server::Product, Transport::Http) => &["--listen", "127.0.0.1:0"],
-            (Server::Product, Transport::Stdio) => &["--stdio"],
+    const fn times(times: f64) -> Budget {
+        Budget {
+            times: Some(times),
+            ..Budget::RECORD
         }
     }
+}
 
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Server::Bare => "bare",
-            Server::Product => "echo-server",
-        }
+/// What a server does that is written with our library, unless said otherwise.
+const ECHO_SERVER: &str = "echo-server";
+
+/// The same server, with arguments and results checked against the schemas.
+const CHECKED_SERVER: &str = "checked-server";
+
+const fn scenario(
+    name: &'static str,
+    (transport, era, ask): (Transport, Era, Ask),
+    requests: u64,
+    budget: Budget,
+) -> Scenario {
+    Scenario {
+        name,
+        work: Work {
+            transport,
+            era,
+            ask,
+        },
+        requests,
+        budget,
+        server: ECHO_SERVER,
     }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 5] = [
+pub(crate) const SCENARIOS: [Scenario; 11] = [
+    scenario(
+        "http-modern-50",
+        (Http, Modern, Ask::Echo(50)),
+        500,
+        Budget {
+            allocations: Some(30.0),
+            writes: Some(1.0),
+            spawns: Some(0.0),
+            ..Budget::times(1.3)
+        },
+    ),
+    scenario(
+        "http-legacy-50",
+        (Http, Legacy, Ask::Echo(50)),
+        500,
+        Budget::times(1.6),
+    ),
+    scenario(
+        "http-modern-add",
+        (Http, Modern, Ask::Add),
+        500,
+        Budget::RECORD,
+    ),
+    scenario(
+        "http-modern-64k",
+        (Http, Modern, Ask::Echo(65_536)),
+        50,
+        Budget::times(1.05),
+    ),
     Scenario {
-        name: "http-modern-50",
-        transport: Transport::Http,
-        era: Era::Modern,
-        size: 50,
-        calls: 1000,
-        budget: Budget::AtMost(1.3),
+        server: CHECKED_SERVER,
+        ..scenario(
+            "http-modern-64k-checked",
+            (Http, Modern, Ask::Echo(65_536)),
+            50,
+            Budget::NONE,
+        )
     },
-    Scenario {
-        name: "http-legacy-50",
-        transport: Transport::Http,
-        era: Era::Legacy,
-        size: 50,
-        calls: 1000,
-        budget: Budget::AtMost(1.6),
-    },
-    Scenario {
-        name: "http-modern-64k",
-        transport: Transport::Http,
-        era: Era::Modern,
-        size: 65_536,
-        calls: 100,
-        budget: Budget::Aim(1.05),
-    },
-    Scenario {
-        name: "stdio-legacy-50",
-        transport: Transport::Stdio,
-        era: Era::Legacy,
-        size: 50,
-        calls: 2000,
-        budget: Budget::AtMost(1.4),
-    },
-    Scenario {
-        name: "stdio-modern-50",
-        transport: Transport::Stdio,
-        era: Era::Modern,
-        size: 50,
-        calls: 2000,
-        budget: Budget::AtMost(1.4),
-    },
+    scenario(
+        "http-modern-list",
+        (Http, Modern, Ask::List(100)),
+        200,
+        Budget::times(1.2),
+    ),
+    scenario(
+        "http-legacy-list",
+        (Http, Legacy, Ask::List(100)),
+        200,
+        Budget::times(1.2),
+    ),
+    scenario(
+        "http-modern-steps",
+        (Http, Modern, Ask::Steps),
+        300,
+        Budget::RECORD,
+    ),
+    scenario(
+        "http-legacy-steps",
+        (Http, Legacy, Ask::Steps),
+        300,
+        Budget::RECORD,
+    ),
+    scenario(
+        "stdio-legacy-50",
+        (Stdio, Legacy, Ask::Echo(50)),
+        1000,
+        Budget::times(1.4),
+    ),
+    scenario(
+        "stdio-modern-50",
+        (Stdio, Modern, Ask::Echo(50)),
+        1000,
+        Budget::times(1.4),
+    ),
 ];

@@ -26,7 +26,8 @@ use super::{
     general,
     http_sse::{self, Place, Streams},
     incoming::HalfSent,
-    mirror, post,
+    mirror::Version,
+    post,
     presence::Presences,
     pump::Pump,
     refusal, session,
@@ -129,8 +130,7 @@ impl Endpoint {
         if head.method == Method::OPTIONS {
             return allowed(&head, self.methods());
         }
-        let sessions = self.options.sessions == Sessions::On
-            && may_have_session(mirror::version(&head.headers));
+        let sessions = self.options.sessions == Sessions::On && may_have_session(head.version());
         match head.method {
             Method::GET if sessions => Box::pin(general::get(self, head)).await,
             Method::DELETE if sessions => Box::pin(session::delete(self, head)).await,
@@ -234,6 +234,7 @@ impl Link {
 pub(super) struct Head {
     pub(super) method: Method,
     pub(super) headers: Arc<HeaderMap>,
+    pub(super) version: Version,
     extensions: ::http::Extensions,
     link: Link,
 }
@@ -242,6 +243,7 @@ impl Head {
     pub(super) fn new(parts: Parts, link: Link) -> Self {
         Self {
             method: parts.method,
+            version: Version::of(&parts.headers),
             headers: Arc::new(parts.headers),
             extensions: parts.extensions,
             link,
@@ -250,7 +252,7 @@ impl Head {
 
     /// What the version header says.
     pub(super) fn version(&self) -> Option<&str> {
-        mirror::version(&self.headers)
+        self.version.named()
     }
 
     /// Who sent the request, if a layer below found out.

@@ -16,20 +16,20 @@ use crate::seldom::Seldom;
 pub(super) struct Heartbeat {
     period: Duration,
     last: Instant,
+    /// When the timer fires, once there is one: most streams end before they are silent.
     due: Instant,
-    timer: Seldom<Sleep>,
+    timer: Option<Seldom<Sleep>>,
 }
 
 impl Heartbeat {
     /// Wants a sign of life after each `period` of silence.
     pub(super) fn new(period: Duration) -> Self {
         let last = Instant::now();
-        let due = last + period;
         Self {
             period,
             last,
-            due,
-            timer: Seldom::new(sleep_until(due)),
+            due: last + period,
+            timer: None,
         }
     }
 
@@ -40,13 +40,17 @@ impl Heartbeat {
 
     /// Returns what to send when nothing else was sent for a period.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Bytes> {
-        while self.timer.poll(cx, now >= self.due).is_ready() {
+        let due = self.due;
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Seldom::new(sleep_until(due)));
+        while timer.poll(cx, now >= self.due).is_ready() {
             let is_silent = now >= self.last + self.period;
             if is_silent {
                 self.last = now;
             }
             self.due = self.last + self.period;
-            self.timer.get().reset(self.due);
+            timer.get().reset(self.due);
             if is_silent {
                 return Poll::Ready(Bytes::from_static(b": alive\n\n"));
             }

@@ -4,11 +4,12 @@ use std::{convert::Infallible, future::poll_fn, net::SocketAddr, pin::pin, sync:
 
 use ::http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
     endpoint::{Endpoint, Link},
+    head_timer::HeadTimer,
     stall::WriteStall,
 };
 use crate::seldom::Seldom;
@@ -31,7 +32,7 @@ where
     });
     // Half-closed connections are not kept: a client that closes its side has given up, and its call with it.
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::default())
         .header_read_timeout(header_timeout)
         .max_header_size(MAX_HEAD)
         .serve_connection(io, service);

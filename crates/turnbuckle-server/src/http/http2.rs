@@ -25,6 +25,7 @@ use tokio::{
 
 use super::{
     endpoint::{Endpoint, Link},
+    head_timer::HeadTimer,
     stall::WriteStall,
 };
 use crate::seldom::Seldom;
@@ -54,7 +55,7 @@ where
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::default())
         .header_read_timeout(header_timeout)
         .max_buf_size(MAX_HEAD);
     builder

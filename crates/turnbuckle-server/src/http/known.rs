@@ -9,7 +9,7 @@ use turnbuckle_store::{SessionId, SessionRecord, StoreError};
 use super::{
     body::Body,
     endpoint::{Endpoint, Head},
-    mirror::{self, MCP_SESSION_ID},
+    mirror::MCP_SESSION_ID,
     presence::{Presences, Present},
     refusal,
 };
@@ -71,7 +71,7 @@ pub(super) async fn find(
 }
 
 fn check_version(record: &SessionRecord, head: &Head) -> Result<(), RpcError> {
-    mirror::check_one_version(&head.headers)?;
+    head.version.check_one()?;
     session::check_version(record, head.version())
 }
 

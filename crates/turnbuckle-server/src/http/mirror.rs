@@ -1,8 +1,9 @@
 //! The headers of a request, as the core compares them with its body.
 
-use ::http::{HeaderMap, HeaderName};
+use ::http::{HeaderMap, HeaderName, HeaderValue};
 use turnbuckle_protocol::RpcError;
 
+use super::endpoint::Head;
 use crate::lifecycle::stateless::{Mirror, mismatch};
 
 const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -11,44 +12,75 @@ const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(super) const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-impl Mirror for HeaderMap {
+impl Mirror for Head {
     fn header(&self, name: &str) -> Result<Option<&str>, RpcError> {
         // The names that every request has are not parsed each time.
         let mut values = match name {
-            "mcp-protocol-version" => self.get_all(MCP_PROTOCOL_VERSION).iter(),
-            "mcp-method" => self.get_all(MCP_METHOD).iter(),
-            "mcp-name" => self.get_all(MCP_NAME).iter(),
-            name => self.get_all(name).iter(),
+            "mcp-protocol-version" => return self.version.mirrored(),
+            "mcp-method" => self.headers.get_all(MCP_METHOD).iter(),
+            "mcp-name" => self.headers.get_all(MCP_NAME).iter(),
+            name => self.headers.get_all(name).iter(),
         };
-        let Some(value) = values.next() else {
-            return Ok(None);
-        };
-        if values.next().is_some() {
-            return Err(mismatch(format!("`{name}` is there more than once")));
-        }
-        match value.to_str() {
-            Ok(value) => Ok(Some(value.trim_matches([' ', '\t']))),
-            Err(_) => Err(mismatch(format!("`{name}` must be visible ASCII"))),
+        match (values.next(), values.next()) {
+            (None, _) => Ok(None),
+            (Some(value), None) => visible(name, value).map(Some),
+            (Some(_), Some(_)) => Err(twice(name)),
         }
     }
 }
 
-/// What the version header says; one that is not text, or two of them, say nothing that anyone supports.
-pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
-    let mut values = headers.get_all(MCP_PROTOCOL_VERSION).iter();
-    let value = values.next()?;
-    match (value.to_str(), values.next()) {
-        (Ok(version), None) => Some(version),
-        _ => Some("?"),
+/// What the version header says, looked up once: everyone asks for it.
+pub(super) enum Version {
+    Absent,
+    Once(HeaderValue),
+    MoreThanOnce,
+}
+
+impl Version {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(MCP_PROTOCOL_VERSION).iter();
+        match (values.next(), values.next()) {
+            (None, _) => Self::Absent,
+            (Some(value), None) => Self::Once(value.clone()),
+            (Some(_), Some(_)) => Self::MoreThanOnce,
+        }
+    }
+
+    /// The version; one that is not text, or two of them, say nothing that anyone supports.
+    pub(super) fn named(&self) -> Option<&str> {
+        match self {
+            Self::Absent => None,
+            Self::Once(value) => Some(value.to_str().unwrap_or("?")),
+            Self::MoreThanOnce => Some("?"),
+        }
+    }
+
+    /// Refuses two version headers: whoever reads the other one would judge the request differently.
+    pub(super) fn check_one(&self) -> Result<(), RpcError> {
+        match self {
+            Self::Absent | Self::Once(_) => Ok(()),
+            Self::MoreThanOnce => Err(RpcError::invalid_request(
+                "`MCP-Protocol-Version` is there more than once",
+            )),
+        }
+    }
+
+    fn mirrored(&self) -> Result<Option<&str>, RpcError> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Once(value) => visible(MCP_PROTOCOL_VERSION.as_str(), value).map(Some),
+            Self::MoreThanOnce => Err(twice(MCP_PROTOCOL_VERSION.as_str())),
+        }
     }
 }
 
-/// Refuses two version headers: whoever reads the other one would judge the request differently.
-pub(super) fn check_one_version(headers: &HeaderMap) -> Result<(), RpcError> {
-    match headers.get_all(MCP_PROTOCOL_VERSION).iter().nth(1) {
-        None => Ok(()),
-        Some(_) => Err(RpcError::invalid_request(
-            "`MCP-Protocol-Version` is there more than once",
-        )),
+fn visible<'a>(name: &str, value: &'a HeaderValue) -> Result<&'a str, RpcError> {
+    match value.to_str() {
+        Ok(value) => Ok(value.trim_matches([' ', '\t'])),
+        Err(_) => Err(mismatch(format!("`{name}` must be visible ASCII"))),
     }
+}
+
+fn twice(name: &str) -> RpcError {
+    mismatch(format!("`{name}` is there more than once"))
 }

@@ -4,8 +4,8 @@
 //! record in the store.
 
 use std::{
-    collections::HashMap,
-    hash::{BuildHasher, RandomState},
+    collections::{HashMap, hash_map},
+    hash::{BuildHasher, BuildHasherDefault},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -13,7 +13,7 @@ use std::{
 };
 
 use turnbuckle_protocol::RpcError;
-use turnbuckle_store::{SessionId, StreamId};
+use turnbuckle_store::{OwnRandomness, SessionId, StreamId};
 
 use super::{endpoint::Endpoint, feed::Feed, general::GeneralStreams};
 use crate::{
@@ -26,9 +26,13 @@ const SHARDS: usize = 32;
 
 /// The sessions that are present in this process.
 pub(super) struct Presences {
-    shards: [Mutex<HashMap<SessionId, Entry>>; SHARDS],
-    hasher: RandomState,
+    shards: [Mutex<Shard>; SHARDS],
 }
+
+/// Only ids of sessions that exist are put here, so nobody can choose them.
+type Shard = HashMap<SessionId, Entry, Spread>;
+
+type Spread = BuildHasherDefault<OwnRandomness>;
 
 struct Entry {
     presence: Arc<Presence>,
@@ -60,7 +64,6 @@ impl Default for Presences {
     fn default() -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
-            hasher: RandomState::new(),
         }
     }
 }
@@ -106,16 +109,17 @@ impl Presences {
 
     fn leave(&self, session: &SessionId, presence: &Arc<Presence>) {
         let mut shard = self.shard(session);
-        let Some(entry) = shard.get_mut(session) else {
+        let hash_map::Entry::Occupied(mut place) = shard.entry(*session) else {
             return;
         };
+        let entry = place.get_mut();
         // A closed presence is no longer in the table; another may be there in its place.
         if !Arc::ptr_eq(&entry.presence, presence) {
             return;
         }
         entry.users -= 1;
         if entry.is_idle() {
-            shard.remove(session);
+            place.remove();
         }
     }
 
@@ -139,9 +143,11 @@ impl Presences {
         })
     }
 
-    fn shard(&self, session: &SessionId) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
+    fn shard(&self, session: &SessionId) -> MutexGuard<'_, Shard> {
+        // The map inside a shard places its entries by the lowest and highest bits of the same hash.
+        let middle = Spread::default().hash_one(session) >> 32;
         // The remainder is below the number of shards, so it fits.
-        lock(&self.shards[(self.hasher.hash_one(session) % SHARDS as u64) as usize])
+        lock(&self.shards[(middle % SHARDS as u64) as usize])
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     delivery,
     endpoint::{Endpoint, Head, Permit},
     known::{self, Known},
-    mirror::{self, MCP_SESSION_ID},
+    mirror::MCP_SESSION_ID,
     presence::Present,
     refusal, stateless,
     work::Work,
@@ -50,7 +50,7 @@ async fn begin_session(
     head: &Head,
     request: &Request<'_>,
 ) -> Response<Body> {
-    if let Err(error) = mirror::check_one_version(&head.headers) {
+    if let Err(error) = head.version.check_one() {
         return refusal::error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
     }
     let mut arrival = head.arrival();

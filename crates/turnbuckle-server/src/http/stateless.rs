@@ -40,7 +40,7 @@ pub(super) fn begin(
     request: &Request<'_>,
     meta: RequestMeta<'_>,
 ) -> Result<Exchange, Response<Body>> {
-    let mirror: Option<&dyn Mirror> = Some(&*head.headers);
+    let mirror: Option<&dyn Mirror> = Some(head);
     let caller =
         stateless::admit(server, request, meta, mirror, head.arrival()).map_err(|refused| {
             let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::BAD_REQUEST);
@@ -111,17 +111,16 @@ impl Events for CallEvents {
             let Poll::Ready(step) = exchange.poll_step(cx) else {
                 break;
             };
-            let (events, over) = match step {
-                Step::Message(message) => (vec![message], false),
-                Step::Answer(answer) => (vec![answer.body], true),
-                Step::Cancelled(rest) => (rest, true),
-            };
-            for event in events {
-                sse::Event::message(&event).write(&mut this.written);
+            let mut write = |event: Bytes| sse::Event::message(&event).write(&mut this.written);
+            match step {
+                Step::Message(message) => {
+                    write(message);
+                    continue;
+                }
+                Step::Answer(answer) => write(answer.body),
+                Step::Cancelled(rest) => rest.into_iter().for_each(write),
             }
-            if over {
-                this.exchange = None;
-            }
+            this.exchange = None;
         }
         if !this.written.is_empty() {
             this.heartbeat.spoke(Instant::now());

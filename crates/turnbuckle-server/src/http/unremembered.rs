@@ -16,7 +16,6 @@ use super::{
     batch,
     body::Body,
     endpoint::{Endpoint, Head, Permit},
-    mirror,
     presence::Presence,
     refusal, stateless,
     work::{Next, Work},
@@ -38,7 +37,9 @@ pub(super) async fn post(
     permit: Permit,
 ) -> Response<Body> {
     let principal = head.principal().as_deref().cloned();
-    let record = mirror::check_one_version(&head.headers)
+    let record = head
+        .version
+        .check_one()
         .and_then(|()| session::unremembered(head.version(), principal));
     let record = match record {
         Ok(record) => record,

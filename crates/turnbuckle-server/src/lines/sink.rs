@@ -141,11 +141,22 @@ impl Sink {
         Poll::Ready(Ok(Some(batch)))
     }
 
-    /// Takes what there is if it is at most `most` bytes, nobody is writing, and `ready` says yes.
-    pub(crate) fn take_now(&self, most: usize, ready: impl FnOnce() -> bool) -> Option<Vec<u8>> {
+    /// Takes what there is if it is at most `most` bytes and nobody is writing.
+    pub(crate) fn take_now(&self, most: usize) -> Option<Vec<u8>> {
         let mut state = self.lock();
         let fits = (1..=most).contains(&state.queued.len());
-        (fits && !state.writing && ready()).then(|| state.hand_out(Vec::new()))
+        (fits && !state.writing).then(|| state.hand_out(Vec::new()))
+    }
+
+    /// Leaves to the writer what was taken last, except for what is `written` of it.
+    pub(crate) fn put_back(&self, mut buffer: Vec<u8>, written: usize) {
+        let mut state = self.lock();
+        state.writing = false;
+        buffer.drain(..written);
+        buffer.append(&mut state.queued);
+        state.queued = buffer;
+        drop(state);
+        self.wake();
     }
 
     /// Says how writing went what was taken last, and gives the buffer back.

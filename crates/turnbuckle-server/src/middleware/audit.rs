@@ -1,7 +1,6 @@
 //! Who did what, when, and what came of it.
 
 mod json_lines;
-mod timestamp;
 
 pub use json_lines::JsonLines;
 

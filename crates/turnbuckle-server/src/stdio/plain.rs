@@ -2,21 +2,31 @@
 
 use std::io::{self, Read, Stdin, Stdout, Write};
 
+use super::CHUNK;
+
 /// Uses standard input and output as they are.
 pub(super) fn take() -> io::Result<(Input, Output)> {
-    Ok((Input(io::stdin()), Output(io::stdout())))
+    let input = Input {
+        stdin: io::stdin(),
+        chunk: vec![0; CHUNK],
+    };
+    Ok((input, Output(io::stdout())))
 }
 
 /// Standard input.
-pub(super) struct Input(Stdin);
+pub(super) struct Input {
+    stdin: Stdin,
+    chunk: Vec<u8>,
+}
 
 impl Input {
     /// Waits for the next bytes; none at the end.
-    pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self) -> io::Result<&[u8]> {
         loop {
-            match self.0.read(chunk) {
+            match self.stdin.read(&mut self.chunk) {
+                Ok(length) => return Ok(&self.chunk[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                outcome => return outcome,
+                Err(error) => return Err(error),
             }
         }
     }
@@ -26,9 +36,9 @@ impl Input {
 pub(super) struct Output(Stdout);
 
 impl Output {
-    /// Nobody can tell whether the client reads: the writing thread waits for it.
-    pub(super) fn has_room(&self) -> bool {
-        false
+    /// Writes nothing: nobody can tell whether the client reads, and the writing thread waits for it.
+    pub(super) fn write_now(&self, _: &[u8]) -> io::Result<usize> {
+        Ok(0)
     }
 
     /// Writes everything, and waits for the client where needed.

@@ -2,15 +2,24 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Write},
     os::fd::AsFd,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    buffer::spare_capacity,
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 use tokio::{
     select,
     signal::unix::{Signal, SignalKind, signal},
 };
+
+use super::CHUNK;
+
+/// What goes as a whole into a pipe that has room for anything, without waiting.
+const PIECE: usize = 4096;
 
 /// Takes standard input and output away from everyone else.
 ///
@@ -21,22 +30,30 @@ pub(super) fn take() -> io::Result<(Input, Output)> {
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-    Ok((Input(input.into()), Output(output.into())))
+    let input = Input {
+        file: input.into(),
+        chunk: Vec::with_capacity(CHUNK),
+    };
+    Ok((input, Output(output.into())))
 }
 
 /// What was standard input.
-pub(super) struct Input(File);
+pub(super) struct Input {
+    file: File,
+    /// What was read last. It is not cleared in advance: most of it is never touched by small messages.
+    chunk: Vec<u8>,
+}
 
 impl Input {
     /// Waits for the next bytes; none at the end.
-    pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self) -> io::Result<&[u8]> {
         loop {
-            match self.0.read(chunk) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(&self.0, PollFlags::IN)?;
-                }
-                outcome => return outcome,
+            self.chunk.clear();
+            match rustix::io::read(&self.file, spare_capacity(&mut self.chunk)) {
+                Ok(_) => return Ok(&self.chunk),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => wait(&self.file, PollFlags::IN)?,
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -46,8 +63,21 @@ impl Input {
 pub(super) struct Output(File);
 
 impl Output {
-    /// Says whether something small can be written without waiting for the client.
-    pub(super) fn has_room(&self) -> bool {
+    /// Writes as much as it can without waiting for the client, and says how much that was.
+    pub(super) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        for piece in bytes.chunks(PIECE) {
+            if !self.has_room() {
+                break;
+            }
+            self.write_all(piece)?;
+            written += piece.len();
+        }
+        Ok(written)
+    }
+
+    /// Says whether a piece can be written without waiting for the client.
+    fn has_room(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::OUT)];
         let at_once = Timespec {
             tv_sec: 0,
@@ -76,7 +106,7 @@ impl Output {
 
 fn wait(file: &File, what: PollFlags) -> io::Result<()> {
     match poll(&mut [PollFd::new(file, what)], None) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

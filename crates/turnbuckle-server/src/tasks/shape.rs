@@ -1,6 +1,6 @@
 //! A task in the words of either design.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -14,7 +14,9 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::{TaskOutcome, TaskRecord};
 
-use crate::{context::Call, exchange::Outcome, lifecycle::TaskDesign, reply::Reply};
+use crate::{
+    context::Call, exchange::Outcome, lifecycle::TaskDesign, reply::Reply, timestamp::rfc3339,
+};
 
 /// The answer to a call that became a task.
 pub(crate) fn created(call: &Call, record: &TaskRecord) -> Outcome {
@@ -91,9 +93,9 @@ fn in_full(record: &TaskRecord) -> Vec<u8> {
 
 /// A task as the newest design describes it.
 fn task(record: &TaskRecord) -> Task {
-    let mut task = Task::new(record.id.to_string(), time(record.created))
+    let mut task = Task::new(record.id.to_string(), rfc3339(record.created))
         .status(record.status)
-        .last_updated_at(time(record.updated))
+        .last_updated_at(rfc3339(record.updated))
         .ttl_ms(millis(record.ttl))
         .poll_interval_ms(millis(record.poll_interval));
     task.status_message = record.message.clone();
@@ -128,10 +130,6 @@ pub(super) fn unclosed(value: &impl Serialize) -> Vec<u8> {
 
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our own types have string keys and no failing Serialize")
-}
-
-fn time(at: SystemTime) -> String {
-    humantime::format_rfc3339_millis(at).to_string()
 }
 
 fn millis(time: Duration) -> u64 {

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use turnbuckle_bench::{
     Failure,
+    connection::Connection,
     message::{self, Era},
     place::Places,
     process::ServerProcess,
-    response::Response,
 };
 
 use crate::{
@@ -132,7 +132,10 @@ impl Http {
         let (lanes, _) = drive::drive(lanes, WARM_UP).await?;
         let (cpu, began) = (server.cpu()?, Instant::now());
         let (_, driven) = drive::drive(lanes, TIME).await?;
-        let (seconds, cpu) = (began.elapsed().as_secs_f64(), server.cpu()? - cpu);
+        let (seconds, cpu) = (
+            began.elapsed().as_secs_f64(),
+            server.cpu()?.saturating_sub(cpu),
+        );
         let answered = driven.answered as f64;
         Ok(vec![
             (Metric::PerSecond, answered / seconds),
@@ -156,7 +159,7 @@ impl Http {
             ),
             Request::Steps => (
                 message::call_headers(self.era, "steps", session),
-                message::call_with_progress(self.era, id, "steps"),
+                message::call_with_progress(self.era, id, "steps", "{}"),
             ),
             Request::Echo(bytes) => {
                 let arguments = format!(r#"{{"message":"{}"}}"#, message::text(bytes));
@@ -205,44 +208,13 @@ impl Request {
 
 /// Shakes hands on a connection of its own; a server may do without an id.
 async fn open_session(server: &ServerProcess) -> Result<Option<String>, Failure> {
-    let mut stream = tokio::net::TcpStream::connect(server.address()).await?;
-    let first = exchange(&mut stream, server, None, message::INITIALIZE).await?;
+    let connection = Connection::open(server.address()).await?;
+    let mut connection = connection.at(server.path());
+    let first = connection
+        .exchange(&Vec::new(), message::INITIALIZE)
+        .await?;
     let session = first.header("mcp-session-id").map(str::to_owned);
-    exchange(
-        &mut stream,
-        server,
-        session.as_deref(),
-        message::INITIALIZED,
-    )
-    .await?;
+    let headers = message::session_headers(session.as_deref());
+    connection.exchange(&headers, message::INITIALIZED).await?;
     Ok(session)
-}
-
-async fn exchange(
-    stream: &mut tokio::net::TcpStream,
-    server: &ServerProcess,
-    session: Option<&str>,
-    body: &str,
-) -> Result<Response, Failure> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    let headers = match session {
-        Some(_) => message::session_headers(session),
-        None => Vec::new(),
-    };
-    let host = server.address().to_string();
-    let request = message::post_to(server.path(), &host, &headers, body);
-    stream.write_all(&request).await?;
-    let mut received = Vec::new();
-    loop {
-        if stream.read_buf(&mut received).await? == 0 {
-            return Err("the server closed the connection".into());
-        }
-        if let Some(response) = Response::take(&mut received)? {
-            return match response.status {
-                200 | 202 => Ok(response),
-                status => Err(format!("status {status}: {}", response.answer()).into()),
-            };
-        }
-    }
 }

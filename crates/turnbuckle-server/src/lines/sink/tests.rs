@@ -25,13 +25,13 @@ async fn a_line_end_inside_a_message_does_not_end_its_line() {
 fn nobody_takes_while_another_writes() {
     let sink = Sink::default();
     sink.append(b"one");
-    let batch = sink.take_now(100, || true).unwrap();
+    let batch = sink.take_now(100).unwrap();
     sink.append(b"two");
 
-    assert_eq!(sink.take_now(100, || true), None);
+    assert_eq!(sink.take_now(100), None);
 
     sink.written(batch, Ok(()));
-    assert_eq!(sink.take_now(100, || true).as_deref(), Some(&b"two\n"[..]));
+    assert_eq!(sink.take_now(100).as_deref(), Some(&b"two\n"[..]));
 }
 
 #[test]
@@ -39,16 +39,28 @@ fn what_is_too_much_is_left_to_the_writer() {
     let sink = Sink::default();
     sink.append(b"12345");
 
-    assert_eq!(sink.take_now(5, || true), None);
-    assert_eq!(sink.take_now(6, || false), None);
-    assert!(sink.take_now(6, || true).is_some());
+    assert_eq!(sink.take_now(5), None);
+    assert!(sink.take_now(6).is_some());
+}
+
+#[tokio::test]
+async fn what_could_not_be_written_goes_out_before_what_came_later() {
+    let sink = Sink::default();
+    sink.append(b"one");
+    let batch = sink.take_now(100).unwrap();
+    sink.append(b"two");
+    sink.put_back(batch, 2);
+
+    let batch = sink.take(Vec::new()).await.unwrap();
+
+    assert_eq!(batch.as_deref(), Some(&b"e\ntwo\n"[..]));
 }
 
 #[tokio::test]
 async fn a_failed_write_ends_the_writer() {
     let sink = Sink::default();
     sink.append(b"one");
-    let batch = sink.take_now(100, || true).unwrap();
+    let batch = sink.take_now(100).unwrap();
     sink.written(batch, Err(io::ErrorKind::BrokenPipe.into()));
 
     let error = sink.take(Vec::new()).await.unwrap_err();

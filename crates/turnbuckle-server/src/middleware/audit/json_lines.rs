@@ -13,8 +13,8 @@ use std::{
 use serde::Serialize;
 use turnbuckle_protocol::jsonrpc::Excerpt;
 
-use super::{AuditRecord, AuditSink, timestamp::rfc3339};
-use crate::middleware::Ending;
+use super::{AuditRecord, AuditSink};
+use crate::{middleware::Ending, timestamp::rfc3339};
 
 /// How long whoever drops the last clone waits for what is still to be written.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -1,9 +1,9 @@
-//! Times as logs write them.
+//! Times as text.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A time in UTC to the millisecond, as logs write it.
-pub(super) fn rfc3339(time: SystemTime) -> String {
+/// A time in UTC to the millisecond, as logs and the protocol write it.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (year, month, day) = civil(days);

@@ -7,26 +7,38 @@ use std::{
     time::Duration,
 };
 
-use turnbuckle_bench::{
+use crate::{
     Failure,
     message::{self, Era, Headers},
     response::Response,
+    work::Prepared,
 };
 
 /// A way to send a message and wait for its answer.
 #[derive(Debug)]
-pub(crate) enum Wire {
+pub enum Wire {
+    /// A connection.
     Http(Http),
+    /// Two pipes.
     Stdio(Pipes),
+}
+
+/// What came back for one request.
+#[derive(Debug)]
+pub struct Received {
+    /// The JSON-RPC answer.
+    pub answer: String,
+    /// How many notifications came before it.
+    pub notifications: usize,
 }
 
 impl Wire {
     /// Does what the era wants before the first call.
-    pub(crate) fn open(&mut self, era: Era) -> Result<(), Failure> {
+    pub fn open(&mut self, era: Era) -> Result<(), Failure> {
         match (era, self) {
             (Era::Modern, _) => Ok(()),
             (Era::Legacy, Wire::Stdio(pipes)) => {
-                pipes.exchange(message::INITIALIZE)?;
+                pipes.ask(message::INITIALIZE)?;
                 pipes.send(message::INITIALIZED)
             }
             (Era::Legacy, Wire::Http(http)) => {
@@ -42,34 +54,41 @@ impl Wire {
         }
     }
 
-    /// Calls `echo` and returns the JSON-RPC answer.
-    pub(crate) fn echo(&mut self, era: Era, body: &str) -> Result<String, Failure> {
+    /// Sends a request and waits for its answer.
+    pub fn ask(&mut self, prepared: &Prepared, body: &str) -> Result<Received, Failure> {
         match self {
-            Wire::Stdio(pipes) => pipes.exchange(body),
+            Wire::Stdio(pipes) => pipes.ask(body),
             Wire::Http(http) => {
                 let session = http.session.clone();
-                let headers = message::call_headers(era, "echo", session.as_deref());
-                Ok(http.exchange(&headers, body)?.answer().to_owned())
+                let response = http.exchange(&prepared.headers(session.as_deref()), body)?;
+                Ok(Received {
+                    answer: response.answer().to_owned(),
+                    notifications: response.notifications(),
+                })
             }
         }
     }
 }
 
+/// A connection that is kept alive.
 #[derive(Debug)]
-pub(crate) struct Http {
+pub struct Http {
     stream: TcpStream,
+    path: String,
     host: String,
     session: Option<String>,
     received: Vec<u8>,
 }
 
 impl Http {
-    pub(crate) fn connect(address: SocketAddr) -> Result<Http, Failure> {
+    /// Connects, without any request yet.
+    pub fn connect(address: SocketAddr, path: &str) -> Result<Http, Failure> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         Ok(Http {
             stream,
+            path: path.to_owned(),
             host: address.to_string(),
             session: None,
             received: Vec::new(),
@@ -78,7 +97,7 @@ impl Http {
 
     fn exchange(&mut self, headers: &Headers<'_>, body: &str) -> Result<Response, Failure> {
         self.stream
-            .write_all(&message::post(&self.host, headers, body))?;
+            .write_all(&message::post_to(&self.path, &self.host, headers, body))?;
         let mut chunk = [0; 1 << 16];
         loop {
             if let Some(response) = Response::take(&mut self.received)? {
@@ -96,14 +115,16 @@ impl Http {
     }
 }
 
+/// The pipes of a child process.
 #[derive(Debug)]
-pub(crate) struct Pipes {
+pub struct Pipes {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Pipes {
-    pub(crate) fn new(input: ChildStdin, output: ChildStdout) -> Pipes {
+    /// Takes what the child reads and what it writes.
+    pub fn new(input: ChildStdin, output: ChildStdout) -> Pipes {
         Pipes {
             input,
             output: BufReader::new(output),
@@ -114,8 +135,22 @@ impl Pipes {
         Ok(self.input.write_all(format!("{message}\n").as_bytes())?)
     }
 
-    fn exchange(&mut self, message: &str) -> Result<String, Failure> {
-        self.send(message)?;
+    fn ask(&mut self, request: &str) -> Result<Received, Failure> {
+        self.send(request)?;
+        let mut notifications = 0;
+        loop {
+            let line = self.line()?;
+            if line.contains(r#""id":"#) {
+                return Ok(Received {
+                    answer: line,
+                    notifications,
+                });
+            }
+            notifications += 1;
+        }
+    }
+
+    fn line(&mut self) -> Result<String, Failure> {
         let mut line = String::new();
         match self.output.read_line(&mut line)? {
             0 => Err("the server closed its output".into()),

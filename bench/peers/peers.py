@@ -1,0 +1,49 @@
+"""The libraries that ours is measured beside: their versions, the forms of their servers, and what each cannot do."""
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "interop"))
+
+from packages import TARGET, Cargo, Npm, Pip, Program  # noqa: E402
+
+BUILT = TARGET / "bench-peers"
+TOOLS = TARGET / "tools" / "bench"
+
+
+def rust(folder):
+    return Cargo(HERE / folder, "release", BUILT)
+
+
+RMCP = rust("rmcp")
+TYPESCRIPT = Npm("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2", "zod@4",
+                 scripts=HERE / "typescript", tools=TOOLS)
+PYTHON = Pip("mcp==2.3.0", scripts=HERE / "python", tools=TOOLS)
+
+SERVERS = {
+    "rmcp": Program(RMCP, "turnbuckle-bench-rmcp"),
+    "rmcp-nodelay": Program(RMCP, "turnbuckle-bench-rmcp", "--nodelay"),
+    "rmcp-tuned": Program(RMCP, "turnbuckle-bench-rmcp", "--tuned"),
+    "tower-mcp": Program(rust("tower-mcp"), "turnbuckle-bench-tower-mcp"),
+    "turbomcp": Program(rust("turbomcp"), "turnbuckle-bench-turbomcp"),
+    "pmcp": Program(rust("pmcp"), "turnbuckle-bench-pmcp"),
+    "typescript": Program(TYPESCRIPT, "server.mjs"),
+    "python": Program(PYTHON, "server.py"),
+}
+CLIENTS = {"rmcp-client": Program(rust("rmcp-client"), "turnbuckle-bench-rmcp-client")}
+
+# Why a server cannot do something: by where, in which era, and what, as far as each of these matters. `check.py` sees
+# that it is so.
+LACKS = {
+    "rmcp-nodelay": {
+        "stdio": "there it is rmcp as it comes",
+    },
+    "tower-mcp": {
+        "http legacy steps": "in a session it puts progress on the GET stream, never on the answer of the call",
+    },
+}
+
+
+def lacks(name, *words):
+    """Returns those entries of LACKS that are about all of this."""
+    return {what for what in LACKS.get(name, {}) if set(what.split()) <= set(words)}

@@ -1,0 +1,120 @@
+//! The measured server on pmcp, as its documentation shows it for requests that run side by side.
+//!
+//! ```console
+//! $ turnbuckle-bench-pmcp --listen ADDRESS | --stdio [--tools N] [--more]
+//! ```
+
+#[path = "../../contract.rs"]
+mod contract;
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use axum::Router;
+use contract::{
+    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, Place, STEP_COUNT,
+    STEPS, Sum, TOLD, extra_tools,
+};
+use pmcp::{
+    Server, ServerBuilder, ServerCapabilities, SimpleTool, TypedTool, TypedToolWithOutput,
+    server::axum_router::concurrent_router,
+    types::{
+        ServerNotification, ToolCapabilities,
+        protocol::{LATEST_PROTOCOL_VERSION, PROTOCOL_VERSION_2026_07_28, ProtocolVersion},
+    },
+};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let contract = Contract::from_process(&[])?;
+    let itself = Itself::default();
+    let server = server(&contract, &itself)?;
+    match contract.place {
+        Place::Stdio => server.run_stdio().await?,
+        Place::Http(address) => {
+            let server = Arc::new(server);
+            itself.get_or_init(|| Arc::downgrade(&server));
+            let listener = TcpListener::bind(address).await?;
+            eprintln!("listening on http://{}/mcp", listener.local_addr()?);
+            // It serves `/`; every other server is asked at `/mcp`.
+            let app = Router::new().nest("/mcp", concurrent_router(server));
+            axum::serve(listener, app).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The server, for its own tools: only it can notify, and a tool is not given it.
+type Itself = Arc<OnceLock<Weak<Server>>>;
+
+fn server(contract: &Contract, itself: &Itself) -> pmcp::Result<Server> {
+    let mut server = Server::builder()
+        .name("echo")
+        .version("0.1.0")
+        .capabilities(capabilities(contract))
+        // Without this it refuses the newest revision.
+        .with_supported_protocol_versions(
+            [LATEST_PROTOCOL_VERSION, PROTOCOL_VERSION_2026_07_28]
+                .map(|version| ProtocolVersion(version.to_owned())),
+        );
+    server = with_basics(server);
+    for (name, description) in extra_tools(contract.extra) {
+        let tool = TypedTool::new(&name, |_: Order, _| Box::pin(async { Ok(text(FOUND)) }));
+        server = server.tool(&name, tool.with_description(description));
+    }
+    if contract.more {
+        server = with_more(server, Arc::clone(itself));
+    }
+    server.build()
+}
+
+fn capabilities(contract: &Contract) -> ServerCapabilities {
+    let mut capabilities = ServerCapabilities::tools_only();
+    if contract.more {
+        let list_changed = Some(true);
+        capabilities.tools = Some(ToolCapabilities { list_changed });
+    }
+    capabilities
+}
+
+fn with_basics(server: ServerBuilder) -> ServerBuilder {
+    let echo = TypedTool::new("echo", |Echo { message }, _| {
+        Box::pin(async { Ok(Value::String(message)) })
+    });
+    let add = TypedToolWithOutput::new("add", |Add { a, b }, _| {
+        Box::pin(async move { Ok(Sum { sum: a + b }) })
+    });
+    server
+        .tool("echo", echo.with_description(ECHO))
+        .tool("add", add.with_description(ADD))
+}
+
+fn with_more(server: ServerBuilder, itself: Itself) -> ServerBuilder {
+    let steps = SimpleTool::new("steps", |_, extra| {
+        Box::pin(async move {
+            for step in 1..=STEP_COUNT {
+                let total = Some(STEP_COUNT.into());
+                extra.report_progress(step.into(), total, None).await?;
+            }
+            Ok(text(DONE))
+        })
+    });
+    let announce = SimpleTool::new("announce", move |_, _| {
+        let server = itself.get().and_then(Weak::upgrade);
+        Box::pin(async move {
+            if let Some(server) = server {
+                let changed = ServerNotification::ToolsChanged;
+                server.send_notification(changed).await;
+            }
+            Ok(text(TOLD))
+        })
+    });
+    server
+        .tool("steps", steps.with_description(STEPS))
+        .tool("announce", announce.with_description(ANNOUNCE))
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.to_owned())
+}

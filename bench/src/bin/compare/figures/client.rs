@@ -1,0 +1,149 @@
+//! What a call costs a client: one after another and many at once, in both eras, over HTTP and on stdio.
+//!
+//! Here it is the client that is measured. All of them call the same server, the limit.
+
+use std::process::{Command, Output};
+
+use serde::Deserialize;
+use turnbuckle_bench::{
+    Failure,
+    message::Era,
+    place::Places,
+    process::{ServerProcess, beside_this_program},
+};
+
+use crate::{
+    figure::{Figure, Goal, Metric, Sample},
+    peer::{Ability, Peer},
+};
+
+/// How long a round should last, about: so many calls of the limit.
+const SEQUENTIAL: u64 = 20_000;
+const AT_ONCE: u64 = 100_000;
+
+pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
+    let mut figures: Vec<Box<dyn Figure>> = Vec::new();
+    for server in [Server::Http, Server::Stdio] {
+        for era in [Era::Modern, Era::Legacy] {
+            for at_once in [1, 64] {
+                figures.push(Box::new(Calls {
+                    server,
+                    era,
+                    at_once,
+                }));
+            }
+        }
+    }
+    figures
+}
+
+/// Calls of `echo` with 50 bytes.
+struct Calls {
+    server: Server,
+    era: Era,
+    at_once: u64,
+}
+
+/// Who is called.
+#[derive(Clone, Copy)]
+enum Server {
+    Http,
+    Stdio,
+}
+
+impl Figure for Calls {
+    fn group(&self) -> &'static str {
+        "client"
+    }
+
+    fn case(&self) -> String {
+        let server = match self.server {
+            Server::Http => "HTTP",
+            Server::Stdio => "stdio",
+        };
+        let at_once = match self.at_once {
+            1 => "one after another".to_owned(),
+            many => format!("{many} at once"),
+        };
+        format!("{server} {} 50 B, {at_once}", era(self.era))
+    }
+
+    fn goal(&self) -> Option<Goal> {
+        match self.server {
+            Server::Http => Some(Goal::times(Metric::Cpu, 1.4)),
+            // A blocking client waits on its own thread, and nothing else can: it is shown, not aimed at.
+            Server::Stdio => None,
+        }
+    }
+
+    fn needs(&self) -> &'static [Ability] {
+        match self.era {
+            Era::Modern => &[Ability::Modern],
+            Era::Legacy => &[Ability::Legacy],
+        }
+    }
+
+    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
+        let bare = beside_this_program("bare")?;
+        match self.server {
+            Server::Http => {
+                let mut command = Command::new(bare);
+                command.args(["http", "--listen", "127.0.0.1:0"]);
+                let server = places.on_the_servers_core(|| ServerProcess::start(&mut command))?;
+                let url = format!("http://{}{}", server.address(), server.path());
+                let sample = self.called(peer, &["--url", &url])?;
+                server.terminate()?;
+                Ok(sample)
+            }
+            // The child runs on the core of its client; only the client's own time counts.
+            Server::Stdio => {
+                let command = format!("{} stdio", bare.display());
+                self.called(peer, &["--stdio", &command])
+            }
+        }
+    }
+}
+
+impl Calls {
+    fn called(&self, peer: &Peer, server: &[&str]) -> Result<Option<Sample>, Failure> {
+        let Some(mut command) = peer.client(server) else {
+            return Ok(None);
+        };
+        let calls = match self.at_once {
+            1 => SEQUENTIAL,
+            _ => AT_ONCE,
+        };
+        let (calls, at_once) = (calls.to_string(), self.at_once.to_string());
+        command.args(["--era", era(self.era), "--message", "50"]);
+        command.args(["--calls", &calls, "--at-once", &at_once]);
+        let said = said(&mut command)?;
+        let calls = said.calls as f64;
+        Ok(Some(vec![
+            (Metric::PerSecond, calls / said.seconds),
+            (Metric::Cpu, said.cpu_seconds * 1e6 / calls),
+        ]))
+    }
+}
+
+/// What a client prints.
+#[derive(Deserialize)]
+struct Said {
+    calls: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+}
+
+fn said(command: &mut Command) -> Result<Said, Failure> {
+    let Output { status, stdout, .. } = command.stderr(std::process::Stdio::inherit()).output()?;
+    match status.success() {
+        true => Ok(serde_json::from_slice(&stdout)?),
+        false => Err(format!("{command:?} ended with {status}").into()),
+    }
+}
+
+fn era(era: Era) -> &'static str {
+    match era {
+        Era::Modern => "modern",
+        Era::Legacy => "legacy",
+    }
+}

@@ -1,0 +1,187 @@
+//! What one request costs in instructions and allocations: counted, so that it does not depend on the machine's load.
+
+use std::process::Command;
+
+use turnbuckle_bench::{
+    Failure,
+    callgrind::Callgrind,
+    message::Era,
+    place::Places,
+    process::beside_this_program,
+    work::{Ask, Transport, Work},
+};
+
+use crate::{
+    figure::{Figure, Goal, Metric, Sample},
+    peer::{Ability, Peer, Role},
+};
+
+/// Returns the figures of this table.
+pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
+    use Transport::{Http, Stdio};
+    let times = |times| Some(Goal::times(Metric::Instructions, times));
+    let counted = |transport, era, ask, requests, goal| Counted {
+        group: "instructions",
+        case: case(transport, era, ask),
+        work: Work {
+            transport,
+            era,
+            ask,
+        },
+        tools: None,
+        program: None,
+        requests,
+        goal,
+    };
+    let (modern, legacy) = (Era::Modern, Era::Legacy);
+    let mut figures = vec![
+        counted(Http, modern, Ask::Echo(50), 300, times(1.3)),
+        counted(Http, legacy, Ask::Echo(50), 300, times(1.6)),
+        counted(Http, modern, Ask::Echo(65_536), 30, times(1.05)),
+        counted(Http, modern, Ask::Add, 300, None),
+        counted(Http, modern, Ask::List(100), 60, times(1.2)),
+        counted(Http, legacy, Ask::List(100), 60, times(1.2)),
+        counted(Http, modern, Ask::Steps, 200, None),
+        counted(Http, legacy, Ask::Steps, 200, None),
+        counted(Stdio, modern, Ask::Echo(50), 500, times(1.4)),
+        counted(Stdio, legacy, Ask::Echo(50), 500, times(1.4)),
+    ];
+    let checked = counted(Http, modern, Ask::Echo(65_536), 30, None);
+    figures.push(Counted {
+        case: format!("{}, checked against its schema", checked.case),
+        program: Some("checked-server"),
+        ..checked
+    });
+    figures.into_iter().map(Counted::boxed).collect()
+}
+
+fn case(transport: Transport, era: Era, ask: Ask) -> String {
+    let transport = match transport {
+        Transport::Http => "HTTP",
+        Transport::Stdio => "stdio",
+    };
+    let era = match era {
+        Era::Modern => "modern",
+        Era::Legacy => "session",
+    };
+    let ask = match ask {
+        Ask::Echo(bytes) => format!("echo {}", size(bytes)),
+        Ask::Add => "add".to_owned(),
+        Ask::Steps => "three steps of progress".to_owned(),
+        Ask::List(tools) => format!("tools/list of {tools}"),
+    };
+    format!("{transport} {era} {ask}")
+}
+
+/// Bytes for people.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        _ => format!("{} KiB", bytes / 1024),
+    }
+}
+
+/// One kind of request, counted.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) group: &'static str,
+    pub(super) case: String,
+    pub(super) work: Work,
+    /// How many tools the server has, where that is not said by what is asked.
+    pub(super) tools: Option<usize>,
+    /// The program that stands for ours, if not its usual one.
+    pub(super) program: Option<&'static str>,
+    pub(super) requests: u64,
+    pub(super) goal: Option<Goal>,
+}
+
+impl Counted {
+    pub(super) fn boxed(self) -> Box<dyn Figure> {
+        Box::new(self)
+    }
+
+    fn command(&self, peer: &Peer) -> Option<Command> {
+        let mut more = self.work.ask.arguments();
+        more.extend(self.tools.map(|_| "--tools".to_owned()));
+        more.extend(self.tools.map(|tools| tools.to_string()));
+        let more: Vec<_> = more.iter().map(String::as_str).collect();
+        let command = match self.work.transport {
+            Transport::Http => peer.http(&more),
+            Transport::Stdio => peer.stdio(&more),
+        }?;
+        match (self.program, peer.role) {
+            (Some(program), Role::Ours) => {
+                let mut other = Command::new(beside_this_program(program).ok()?);
+                other.args(command.get_args());
+                Some(other)
+            }
+            _ => Some(command),
+        }
+    }
+}
+
+impl Figure for Counted {
+    fn group(&self) -> &'static str {
+        self.group
+    }
+
+    fn case(&self) -> String {
+        self.case.clone()
+    }
+
+    fn goal(&self) -> Option<Goal> {
+        self.goal
+    }
+
+    fn needs(&self) -> &'static [Ability] {
+        let has_tools = self.tools.is_some() || matches!(self.work.ask, Ask::List(_));
+        match (self.work.era, self.work.ask) {
+            (Era::Modern, Ask::Steps) => &[Ability::Modern, Ability::Steps],
+            (Era::Legacy, Ask::Steps) => &[Ability::Legacy, Ability::Steps],
+            (Era::Modern, _) if has_tools => &[Ability::Modern, Ability::Tools],
+            (Era::Legacy, _) if has_tools => &[Ability::Legacy, Ability::Tools],
+            (Era::Modern, _) => &[Ability::Modern],
+            (Era::Legacy, _) => &[Ability::Legacy],
+        }
+    }
+
+    fn leaves_out(&self, peer: &Peer) -> Option<&'static str> {
+        if peer.role != Role::Peer {
+            return None;
+        }
+        if self.program.is_some() {
+            return Some("is measured as it comes");
+        }
+        let command = self.command(peer)?;
+        let program = std::path::Path::new(command.get_program()).file_name()?;
+        let program = program.to_string_lossy();
+        let is_interpreter = program == "node" || program.starts_with("python");
+        is_interpreter.then_some("runs in an interpreter, whose instructions are not counted")
+    }
+
+    /// Counts are the same each time.
+    fn rounds(&self) -> usize {
+        1
+    }
+
+    fn round(&self, peer: &Peer, _: Places) -> Result<Option<Sample>, Failure> {
+        let Some(command) = self.command(peer) else {
+            return Ok(None);
+        };
+        let callgrind = Callgrind::new(None)?;
+        // Peers take longer, and need no third digit.
+        let requests = match peer.role {
+            Role::Limit | Role::Ours => self.requests,
+            Role::Peer => self.requests.div_ceil(3),
+        };
+        let name = format!("{}.{}", self.case.replace(['/', ' '], "-"), peer.name);
+        let cost = callgrind.per_request(self.work, requests, &command, &name)?;
+        let mut sample = vec![
+            (Metric::Instructions, cost.instructions),
+            (Metric::Allocations, cost.allocations),
+            (Metric::Writes, cost.writes),
+        ];
+        sample.extend(cost.spawns.map(|tasks| (Metric::Tasks, tasks)));
+        Ok(Some(sample))
+    }
+}

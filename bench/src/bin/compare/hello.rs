@@ -1,0 +1,38 @@
+//! `bench/hello`, built as a user builds it: on its own, with the profile that cargo has by default.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+use turnbuckle_bench::Failure;
+
+/// Returns the program; it is built first if anything has changed.
+pub(crate) fn program() -> Result<PathBuf, Failure> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| build().map_err(|error| error.to_string()));
+    built.clone().map_err(Into::into)
+}
+
+fn build() -> Result<PathBuf, Failure> {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("hello");
+    let target = package.join("../../target/bench-hello");
+    let status = Command::new("cargo")
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--quiet",
+            "--manifest-path",
+        ])
+        .arg(package.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .stdout(Stdio::null())
+        .status()?;
+    match status.success() {
+        true => Ok(target.join("release/hello")),
+        false => Err(format!("cargo build: {status}").into()),
+    }
+}

@@ -1,0 +1,58 @@
+//! The client that is measured: our own, as a program would use it, with everything as it comes.
+#![expect(clippy::print_stdout, reason = "a command prints what it measured")]
+
+use std::sync::Arc;
+
+use serde_json::json;
+use turnbuckle::client::{Client, EraChoice, Target, http::Http, stdio::Child};
+use turnbuckle_bench::{
+    Failure,
+    client::{Plan, Server, Stopwatch},
+    message::Era,
+};
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let plan = Plan::from_process()?;
+    let client = connect(&plan).await?;
+    let message: Arc<str> = plan.message.as_str().into();
+
+    let time = Stopwatch::start()?;
+    let callers: Vec<_> = plan
+        .shares()
+        .map(|calls| tokio::spawn(call(client.clone(), calls, Arc::clone(&message))))
+        .collect();
+    for caller in callers {
+        caller.await??;
+    }
+    println!("{}", time.report(plan.calls)?);
+    client.close().await;
+    Ok(())
+}
+
+async fn connect(plan: &Plan) -> Result<Client, Failure> {
+    let server: Target = match &plan.server {
+        Server::Url(url) => Http::new(url).into(),
+        Server::Child(command) => {
+            let (program, arguments) = command.split_first().ok_or("no command")?;
+            Child::new(program).args(arguments).into()
+        }
+    };
+    let era = match plan.era {
+        Era::Legacy => EraChoice::Legacy,
+        Era::Modern => EraChoice::Modern,
+    };
+    let client = Client::builder("bench", "0.0.0").era(era);
+    Ok(client.connect(server).await?)
+}
+
+async fn call(client: Client, calls: u64, message: Arc<str>) -> Result<(), Failure> {
+    for _ in 0..calls {
+        let arguments = json!({ "message": &*message });
+        let said = client.call_tool("echo", arguments).await?.text();
+        if said != *message {
+            return Err(format!("wrong answer: {said:.300}").into());
+        }
+    }
+    Ok(())
+}

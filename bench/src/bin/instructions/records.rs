@@ -1,0 +1,48 @@
+//! The ratios that were reached before, so that what makes a request dearer is noticed while it still fits its budget.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+/// How far above its record a ratio may be: compilers and dependencies change, too.
+pub(crate) const ROOM: f64 = 1.10;
+
+/// Returns the recorded ratio of a scenario.
+pub(crate) fn record(scenario: &str) -> Option<f64> {
+    static RECORDS: LazyLock<BTreeMap<String, f64>> = LazyLock::new(|| {
+        let written = include_str!("../../../records.json");
+        serde_json::from_str(written).expect("records.json is an object of numbers")
+    });
+    RECORDS.get(scenario).copied()
+}
+
+/// Writes ratios as the file of records has them.
+pub(crate) fn write(ratios: impl IntoIterator<Item = (&'static str, f64)>) -> String {
+    let rows: Vec<_> = ratios
+        .into_iter()
+        .map(|(name, ratio)| format!("  \"{name}\": {ratio:.3}"))
+        .collect();
+    format!("{{\n{}\n}}", rows.join(",\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::SCENARIOS;
+
+    #[test]
+    fn every_scenario_that_is_compared_has_a_record_within_its_budget() {
+        for scenario in SCENARIOS.iter().filter(|one| one.budget.has_record) {
+            let record = record(scenario.name).expect(scenario.name);
+
+            let budget = scenario.budget.times.unwrap_or(f64::INFINITY);
+            assert!(record <= budget, "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let written = write([("a", 1.25), ("b", 0.9)]);
+
+        let read: BTreeMap<String, f64> = serde_json::from_str(&written).unwrap();
+        assert_eq!(read["a"], 1.25);
+    }
+}
