@@ -59,9 +59,13 @@ impl Contract {
     }
 }
 
-/// Returns the names of so many further tools.
-pub fn extra_names(count: usize) -> impl Iterator<Item = String> {
-    (0..count).map(|number| format!("tool-{number:03}"))
+/// Returns the names and descriptions of so many further tools.
+pub fn extra_tools(count: usize) -> impl Iterator<Item = (String, String)> {
+    (0..count).map(|number| {
+        let description =
+            format!("Looks for something at place {number:03}, and says what it found");
+        (format!("tool-{number:03}"), description)
+    })
 }
 
 /// What `echo` does.
@@ -70,20 +74,17 @@ pub const ECHO: &str = "Says the message back";
 /// What `add` does.
 pub const ADD: &str = "Adds two numbers";
 
-/// What each of the other tools does.
-pub const SEARCH: &str = "Searches a folder for a text and returns the lines it is in";
-
-/// What each of the other tools answers.
-pub const FOUND: &str = "nothing";
+/// What each of the further tools answers.
+pub const FOUND: &str = "found nothing";
 
 /// What `steps` does.
-pub const STEPS: &str = "Tells of three steps, one after the other";
+pub const STEPS: &str = "Reports three steps, then is done";
 
 /// What `steps` answers.
 pub const DONE: &str = "done";
 
 /// What `announce` does.
-pub const ANNOUNCE: &str = "Tells every listener that the list of tools changed";
+pub const ANNOUNCE: &str = "Tells everyone who listens that the tools changed";
 
 /// What `announce` answers.
 pub const TOLD: &str = "told";
@@ -91,14 +92,14 @@ pub const TOLD: &str = "told";
 /// How many steps `steps` takes.
 pub const STEP_COUNT: u8 = 3;
 
-/// What `echo` takes.
+// What `echo` takes. Like those below it has no documentation, which would be part of the schema.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Echo {
     /// What to say back.
     pub message: String,
 }
 
-/// What `add` takes.
+// What `add` takes.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Add {
     /// The first number.
@@ -107,20 +108,20 @@ pub struct Add {
     pub b: f64,
 }
 
-/// What `add` returns.
+// What `add` returns.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Sum {
     /// Both numbers together.
     pub sum: f64,
 }
 
-/// What each of the other tools takes.
+// What each of the further tools takes.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct Search {
-    /// The folder to begin at.
-    pub folder: String,
-    /// The text to look for.
-    pub text: String,
-    /// The most lines to return.
+pub struct Order {
+    /// What is to be looked for.
+    pub query: String,
+    /// How many results are wanted at most.
     pub limit: u32,
+    /// Where to look, as a path from the top.
+    pub place: String,
 }

@@ -32,11 +32,11 @@ SERVERS = {
 }
 CLIENTS = {"rmcp-client": Program(rust("rmcp-client"), "turnbuckle-bench-rmcp-client")}
 
-# Why a server cannot do something, by where, in which era, and what; without the last, all of it. `check.py` sees that
-# each of these is so.
+# Why a server cannot do something: by where, in which era, and what, as far as each of these matters. `check.py` sees
+# that it is so.
 LACKS = {
     "rmcp-nodelay": {
-        "stdio": "on stdio it is rmcp as it comes",
+        "stdio": "there it is rmcp as it comes",
     },
     "tower-mcp": {
         "http legacy steps": "in a session it puts progress on the GET stream, never on the answer of the call",
@@ -44,7 +44,6 @@ LACKS = {
 }
 
 
-def lacks(name, place, era, what):
-    """Returns why the server cannot do this, or None."""
-    known = LACKS.get(name, {})
-    return known.get(place) or known.get(f"{place} {era}") or known.get(f"{place} {era} {what}")
+def lacks(name, *words):
+    """Returns those entries of LACKS that are about all of this."""
+    return {what for what in LACKS.get(name, {}) if set(what.split()) <= set(words)}

@@ -3,7 +3,7 @@
 
 prepare.py [NAME…]     only those whose name contains one of the words; what is known of the others stays
 
-    {"rmcp": {"http": [WORD…], "stdio": [WORD…], "lacks": {ABILITY: REASON…}}, "rmcp-client": {"client": [WORD…]}, …}
+    {"rmcp": {"http": [WORD…], "stdio": [WORD…], "lacks": {WHAT: REASON, …}}, "rmcp-client": {"client": [WORD…]}, …}
 
 To the words of `http` comes `--listen ADDRESS`. A peer that could not be had is `{"missing": REASON}`.
 """
@@ -20,20 +20,25 @@ from packages import install, run
 NODE = peers.TARGET / "tools" / "node"
 NODE_VERSION = 24
 BOOK = peers.BUILT / "peers.json"
+PROGRAMS = peers.SERVERS | peers.CLIENTS
 
 
 def main(words):
-    programs = {name: program for name, program in (peers.SERVERS | peers.CLIENTS).items()
+    programs = {name: program for name, program in PROGRAMS.items()
                 if not words or any(word in name for word in words)}
     need_node(programs.values())
     missing = install(program.package for program in programs.values())
-    book = json.loads(BOOK.read_text()) if BOOK.exists() else {}
-    for name, program in programs.items():
-        book[name] = entry(name, program, missing.get(program.package))
-        print(f"{name}: {book[name].get('missing', 'ready')}")
+    book = read() | {name: entry(name, program, missing.get(program.package)) for name, program in programs.items()}
     BOOK.parent.mkdir(parents=True, exist_ok=True)
-    BOOK.write_text(json.dumps(book, indent=1) + "\n")
+    BOOK.write_text(json.dumps({name: book[name] for name in PROGRAMS if name in book}, indent=1) + "\n")
+    for name in programs:
+        print(f"{name}: {book[name].get('missing', 'ready')}")
     return 1 if missing else 0
+
+
+def read():
+    """Returns what is known of each peer."""
+    return json.loads(BOOK.read_text()) if BOOK.exists() else {}
 
 
 def need_node(programs):

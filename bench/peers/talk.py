@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import threading
-import time
 
 # How long an answer may take; where processors are busy, a cold start of an interpreter takes long.
 PATIENCE = 60
@@ -80,8 +79,6 @@ class Conversation:
             self.listen_modern()
         else:
             self.listen_legacy()
-        # Many servers say that one is a listener before one is.
-        time.sleep(0.2)
 
     def listen_modern(self):
         self.send(self.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, {}))
@@ -120,6 +117,13 @@ class Http(Conversation):
         else:
             raise Refused(f"it ended with {self.process.wait()} before it listened")
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def another(self):
+        """Begins a second conversation with the same server."""
+        other = Http(self.command, self.era)
+        other.address, other.path = self.address, self.path
+        other.greet()
+        return other
 
     def send(self, message):
         answer = self.exchange("POST", message)

@@ -28,6 +28,13 @@ impl Connection {
         Connection::open_from(Ipv4Addr::LOCALHOST, address).await
     }
 
+    /// Connects to a server that answers at this path.
+    pub async fn open_at(address: SocketAddr, path: &str) -> Result<Connection, Failure> {
+        let mut connection = Connection::open(address).await?;
+        path.clone_into(&mut connection.path);
+        Ok(connection)
+    }
+
     /// Connects from a source address, since one address has ports for only some 28,000 connections.
     pub async fn open_from(source: Ipv4Addr, address: SocketAddr) -> Result<Connection, Failure> {
         let socket = TcpSocket::new_v4()?;

@@ -130,8 +130,9 @@ pub fn post_to(path: &str, host: &str, headers: &Headers<'_>, body: &str) -> Vec
 }
 
 /// Returns a whole HTTP/1.1 GET that opens a stream of events.
-pub fn get(host: &str, headers: &Headers<'_>) -> Vec<u8> {
-    let mut request = format!("GET /mcp HTTP/1.1\r\nhost: {host}\r\naccept: text/event-stream\r\n");
+pub fn get(path: &str, host: &str, headers: &Headers<'_>) -> Vec<u8> {
+    let mut request =
+        format!("GET {path} HTTP/1.1\r\nhost: {host}\r\naccept: text/event-stream\r\n");
     for (name, value) in headers {
         request.extend([name, ": ", value, "\r\n"]);
     }

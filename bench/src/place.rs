@@ -41,6 +41,19 @@ impl Places {
         })
     }
 
+    /// Runs `work` while this thread, and what it starts, may use both cores.
+    pub fn on_both_cores<T>(self, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        let Some((server, driver)) = self.pair else {
+            return work();
+        };
+        let mut both = only(server);
+        both.set(driver);
+        sched_setaffinity(None, &both)?;
+        let done = work();
+        sched_setaffinity(None, &only(driver))?;
+        done
+    }
+
     /// Runs `start` while this thread is on the server's core, which its children inherit.
     pub fn on_the_servers_core<T>(
         self,

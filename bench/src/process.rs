@@ -67,6 +67,17 @@ impl ServerProcess {
         Memory::of(self.child.id())
     }
 
+    /// Reads how much time of the processor its threads have used, to the nanosecond; those that have ended not.
+    pub fn fine_cpu(&self) -> Result<Duration, Failure> {
+        let mut nanoseconds = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let schedule = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            let running = schedule.split_whitespace().next().unwrap_or_default();
+            nanoseconds += running.parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(nanoseconds))
+    }
+
     /// Asks it to end and waits until it has.
     pub fn terminate(mut self) -> Result<(), Failure> {
         terminate(&mut self.child)
@@ -96,6 +107,21 @@ pub fn cpu_time(process: u32) -> Result<Duration, Failure> {
         nanoseconds += running.parse::<u64>()?;
     }
     Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// Reads how much time of the processor the children of this process have used, those that were waited for.
+pub fn children_cpu_time() -> Result<Duration, Failure> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let ticks = ticks_of_children(&stat).ok_or("this process has no times")?;
+    Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
+}
+
+/// Adds user and system time of children; the name before them may hold spaces and parentheses.
+fn ticks_of_children(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
 }
 
 /// Resident memory of a process, in bytes.
@@ -153,6 +179,14 @@ mod tests {
         assert_eq!(address, "127.0.0.1:8080".parse().unwrap());
         assert_eq!(path, "/mcp");
         assert_eq!(listening("starting"), None);
+    }
+
+    #[test]
+    fn adds_the_times_of_children_whatever_the_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 12 30 3 4 20 0";
+
+        assert_eq!(ticks_of_children(stat), Some(7));
+        assert_eq!(ticks_of_children(""), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Legacy sessions that are opened and then left alone.
+//! Legacy sessions, many of them.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     Failure,
-    connection::Connection,
+    connection::{Call, Connection, text_of},
     message::{self, Headers},
 };
 
@@ -14,11 +14,11 @@ use crate::{
 const WORKERS: usize = 16;
 
 /// Opens `count` sessions and returns their ids; no connection stays open.
-pub async fn open(address: SocketAddr, count: usize) -> Result<Arc<[String]>, Failure> {
+pub async fn open(address: SocketAddr, path: &str, count: usize) -> Result<Arc<[String]>, Failure> {
     let mut workers = JoinSet::new();
     for worker in 0..WORKERS {
         let share = count / WORKERS + usize::from(worker < count % WORKERS);
-        workers.spawn(open_share(address, share));
+        workers.spawn(open_share(address, path.to_owned(), share));
     }
     let mut sessions = Vec::with_capacity(count);
     while let Some(share) = workers.join_next().await {
@@ -27,8 +27,12 @@ pub async fn open(address: SocketAddr, count: usize) -> Result<Arc<[String]>, Fa
     Ok(sessions.into())
 }
 
-async fn open_share(address: SocketAddr, count: usize) -> Result<Vec<String>, Failure> {
-    let mut connection = Connection::open(address).await?;
+async fn open_share(
+    address: SocketAddr,
+    path: String,
+    count: usize,
+) -> Result<Vec<String>, Failure> {
+    let mut connection = Connection::open_at(address, &path).await?;
     let mut sessions = Vec::with_capacity(count);
     for _ in 0..count {
         let opened = connection
@@ -44,6 +48,35 @@ async fn open_share(address: SocketAddr, count: usize) -> Result<Vec<String>, Fa
         sessions.push(id);
     }
     Ok(sessions)
+}
+
+/// Calls `echo` so many times, in one session after the other.
+pub async fn call(
+    address: SocketAddr,
+    sessions: &Arc<[String]>,
+    calls: usize,
+) -> Result<(), Failure> {
+    let mut workers = JoinSet::new();
+    for worker in 0..WORKERS {
+        let sessions = sessions.clone();
+        workers.spawn(async move {
+            let mut connection = Connection::open(address).await?;
+            for turn in (worker..calls).step_by(WORKERS) {
+                let call = Call {
+                    id: turn as u64,
+                    tool: "echo",
+                    arguments: r#"{"message":"hello"}"#.to_owned(),
+                    session: Some(&sessions[turn % sessions.len()]),
+                };
+                text_of(&connection.call(&call).await?, call.id)?;
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    while let Some(outcome) = workers.join_next().await {
+        outcome??;
+    }
+    Ok(())
 }
 
 /// Pings every session and returns what went wrong: each must still be there.

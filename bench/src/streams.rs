@@ -48,7 +48,7 @@ pub struct Streams {
 
 impl Streams {
     /// Opens them one after the other, and waits until each is open.
-    pub async fn open(address: SocketAddr, kind: &Kind) -> Result<Streams, Failure> {
+    pub async fn open(address: SocketAddr, path: &str, kind: &Kind) -> Result<Streams, Failure> {
         let (sender, told) = watch::channel(0);
         let (count, session) = match kind {
             Kind::General(sessions) => (sessions.len(), sessions.first().cloned()),
@@ -56,14 +56,14 @@ impl Streams {
         };
         let mut readers = JoinSet::new();
         for index in 0..count {
-            let stream = Stream::open(address, kind, index).await?;
+            let stream = Stream::open(address, path, kind, index).await?;
             readers.spawn(stream.read(sender.clone()));
         }
         Ok(Streams {
             readers,
             count,
             told,
-            announcer: Connection::open(address).await?,
+            announcer: Connection::open_at(address, path).await?,
             session,
             announced: 0,
         })
@@ -109,17 +109,22 @@ struct Stream {
 }
 
 impl Stream {
-    async fn open(address: SocketAddr, kind: &Kind, index: usize) -> Result<Stream, Failure> {
+    async fn open(
+        address: SocketAddr,
+        path: &str,
+        kind: &Kind,
+        index: usize,
+    ) -> Result<Stream, Failure> {
         let connection = Connection::open(address).await?;
         let host = connection.host();
         let (request, sign) = match kind {
             Kind::General(sessions) => {
                 let headers = message::session_headers(Some(&sessions[index]));
-                (message::get(host, &headers), &b"\r\n\r\n"[..])
+                (message::get(path, host, &headers), &b"\r\n\r\n"[..])
             }
             Kind::Listen(_) => {
                 let body = message::listen(index as u64 + 1);
-                let request = message::post(host, &message::listen_headers(), &body);
+                let request = message::post_to(path, host, &message::listen_headers(), &body);
                 (request, &b"notifications/subscriptions/acknowledged"[..])
             }
         };

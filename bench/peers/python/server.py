@@ -31,12 +31,12 @@ def add(
     return Sum(sum=a + b)
 
 
-def search(
-    folder: Annotated[str, Field(description="The folder to begin at.")],
-    text: Annotated[str, Field(description="The text to look for.")],
-    limit: Annotated[int, Field(description="The most lines to return.")],
+def find(
+    query: Annotated[str, Field(description="What is to be looked for.")],
+    limit: Annotated[int, Field(description="How many results are wanted at most.")],
+    place: Annotated[str, Field(description="Where to look, as a path from the top.")],
 ) -> str:
-    return "nothing"
+    return "found nothing"
 
 
 async def steps(ctx: Context) -> str:
@@ -65,11 +65,11 @@ def measured(tools, more):
     server.add_tool(add, description="Adds two numbers")
     for number in range(tools - 2):
         # No other library describes the output of a tool that answers with text.
-        server.add_tool(search, f"tool-{number:03}", structured_output=False,
-                        description="Searches a folder for a text and returns the lines it is in")
+        server.add_tool(find, f"tool-{number:03}", structured_output=False,
+                        description=f"Looks for something at place {number:03}, and says what it found")
     if more:
-        server.add_tool(steps, description="Tells of three steps, one after the other")
-        server.add_tool(announce, description="Tells every listener that the list of tools changed")
+        server.add_tool(steps, description="Reports three steps, then is done")
+        server.add_tool(announce, description="Tells everyone who listens that the tools changed")
     return server
 
 

@@ -20,7 +20,7 @@ const { values: options } = parseArgs({
         more: { type: 'boolean' },
     },
 });
-const extra = Array.from({ length: Math.max(0, Number(options.tools) - 2) }, (_, number) => `tool-${String(number).padStart(3, '0')}`);
+const extra = Array.from({ length: Math.max(0, Number(options.tools) - 2) }, (_, number) => String(number).padStart(3, '0'));
 
 const echo = {
     description: 'Says the message back',
@@ -31,16 +31,13 @@ const add = {
     inputSchema: z.object({ a: z.number().describe('The first number.'), b: z.number().describe('The second number.') }),
     outputSchema: z.object({ sum: z.number().describe('Both numbers together.') }),
 };
-const search = {
-    description: 'Searches a folder for a text and returns the lines it is in',
-    inputSchema: z.object({
-        folder: z.string().describe('The folder to begin at.'),
-        text: z.string().describe('The text to look for.'),
-        limit: z.number().int().describe('The most lines to return.'),
-    }),
-};
-const steps = { description: 'Tells of three steps, one after the other' };
-const announce = { description: 'Tells every listener that the list of tools changed' };
+const order = z.object({
+    query: z.string().describe('What is to be looked for.'),
+    limit: z.number().int().describe('How many results are wanted at most.'),
+    place: z.string().describe('Where to look, as a path from the top.'),
+});
+const steps = { description: 'Reports three steps, then is done' };
+const announce = { description: 'Tells everyone who listens that the tools changed' };
 
 const say = text => ({ content: [{ type: 'text', text }] });
 
@@ -51,7 +48,10 @@ function measured() {
     const server = new McpServer({ name: 'echo', version: '0.1.0' });
     server.registerTool('echo', echo, ({ message }) => say(message));
     server.registerTool('add', add, ({ a, b }) => ({ ...say(JSON.stringify({ sum: a + b })), structuredContent: { sum: a + b } }));
-    for (const name of extra) server.registerTool(name, search, () => say('nothing'));
+    for (const number of extra) {
+        const description = `Looks for something at place ${number}, and says what it found`;
+        server.registerTool(`tool-${number}`, { description, inputSchema: order }, () => say('found nothing'));
+    }
     if (options.more) withMore(server);
     return server;
 }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, sync::Arc};
 use turnbuckle_protocol::{
     Principal, RpcError,
     jsonrpc::{Excerpt, Object, Params, Request},
-    types::{CompleteParams, CompleteResult, Completion, CompletionReference},
+    types::{CompleteParams, CompleteResult, Completion, CompletionReference, ListenParams},
 };
 
 use crate::{
@@ -44,9 +44,12 @@ pub(crate) fn begin(
 fn find(
     server: &Server,
     request: &Request<'_>,
-    caller: Caller,
+    mut caller: Caller,
     mirror: Option<&dyn Mirror>,
 ) -> Exchange {
+    if request.method == "subscriptions/listen" {
+        caller.stays();
+    }
     let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
     let arrived = Arrived {
         server,
@@ -400,12 +403,12 @@ impl Arrived<'_, '_> {
     }
 
     fn listen(self) -> Exchange {
-        let params = match self.request.params.parse() {
+        let ListenParams { notifications, .. } = match self.request.params.parse() {
             Ok(params) => params,
             Err(error) => return self.fail(error),
         };
         let call = self.call;
-        let run = subscriptions::listen(call.clone(), params);
+        let run = subscriptions::listen(call.clone(), notifications);
         Exchange::new(call, Run::Handler(Box::pin(run)))
     }
 

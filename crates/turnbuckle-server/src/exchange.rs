@@ -141,13 +141,13 @@ impl Exchange {
     /// Runs the handler until there is something to send.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if self.run.is_some() {
+            if let Some(message) = self.call.outbox.pop() {
+                return Poll::Ready(Step::Message(message));
+            }
             // Before the handler is polled, so that nothing it does afterwards goes unnoticed.
             self.call.outbox.watch(cx);
             if self.call.outbox.is_cancelled() {
                 return Poll::Ready(Step::Cancelled(self.abandon()));
-            }
-            if let Some(message) = self.call.outbox.pop() {
-                return Poll::Ready(Step::Message(message));
             }
             self.poll_handler(cx);
         }
@@ -162,6 +162,11 @@ impl Exchange {
             }
             None => Poll::Pending,
         }
+    }
+
+    /// Says whether there is no step until the handler has run again.
+    pub(crate) fn needs_handler(&self) -> bool {
+        self.run.is_some() && self.call.outbox.is_empty()
     }
 
     /// Waits for the next step.

@@ -23,6 +23,7 @@ mod feed;
 mod gate;
 mod general;
 mod head_timer;
+mod heartbeat;
 #[cfg(not(feature = "http2"))]
 mod http1;
 #[cfg(feature = "http2")]
@@ -35,6 +36,7 @@ mod memory;
 mod mirror;
 mod post;
 mod presence;
+mod pump;
 mod reader;
 mod refusal;
 mod serving;

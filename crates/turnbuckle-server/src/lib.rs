@@ -9,6 +9,7 @@ mod clock;
 mod completion;
 mod context;
 mod dispatch;
+mod ending;
 mod exchange;
 mod extension;
 mod handle;
@@ -24,6 +25,7 @@ mod reply;
 mod request_error;
 mod resources;
 mod schema;
+mod seldom;
 mod server;
 mod shape;
 #[cfg(feature = "skills")]

@@ -10,7 +10,7 @@ mod visits;
 
 use std::{net::SocketAddr, sync::Arc};
 
-use http::{Extensions, HeaderMap};
+use http::{Extensions, HeaderMap, HeaderValue};
 use serde::Serialize;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
@@ -252,6 +252,20 @@ impl Caller {
         transport(self.headers.is_some())
     }
 
+    /// Prepares for a request that lasts: its headers do not hold on to the buffer any more that they came in.
+    pub(crate) fn stays(&mut self) {
+        self.headers = self
+            .headers
+            .take()
+            .map(|headers| Arc::new(copied(&headers)));
+    }
+
+    /// Says whether the connection of the request has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        let connected = self.connected.as_ref();
+        connected.is_some_and(|connected| connected.is_closed())
+    }
+
     /// Resolves when the connection of the request ends.
     pub(crate) async fn closed(&self) {
         match &self.connected {
@@ -266,6 +280,18 @@ impl Arrival {
     pub(crate) fn transport(&self) -> &'static str {
         transport(self.headers.is_some())
     }
+}
+
+/// The same headers with values of their own.
+fn copied(headers: &HeaderMap) -> HeaderMap {
+    let mut copies = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        if let Ok(mut copy) = HeaderValue::from_bytes(value.as_bytes()) {
+            copy.set_sensitive(value.is_sensitive());
+            copies.append(name, copy);
+        }
+    }
+    copies
 }
 
 fn transport(is_http: bool) -> &'static str {

@@ -24,6 +24,8 @@ pub(crate) struct Outbox {
 struct State {
     queue: VecDeque<Bytes>,
     driver: Option<Waker>,
+    /// Whether the driver runs the handler just now, and takes what it says without being woken.
+    attended: bool,
     /// Whoever polls the handler, where that is not the driver.
     inside: Option<Waker>,
     senders: Vec<Waker>,
@@ -49,7 +51,11 @@ impl Outbox {
             return;
         }
         state.queue.push_back(message);
-        let driver = state.driver.take();
+        let driver = if state.attended {
+            None
+        } else {
+            state.driver.take()
+        };
         drop(state);
         if let Some(driver) = driver {
             driver.wake();
@@ -82,10 +88,13 @@ impl Outbox {
         .await;
     }
 
-    /// Takes the oldest message.
+    /// Takes the oldest message. Where there is none, the driver is woken for the next.
     pub(crate) fn pop(&self) -> Option<Bytes> {
         let mut state = self.lock();
-        let message = state.queue.pop_front()?;
+        let Some(message) = state.queue.pop_front() else {
+            state.attended = false;
+            return None;
+        };
         let senders = if state.queue.len() < HIGH_WATER {
             std::mem::take(&mut state.senders)
         } else {
@@ -101,9 +110,10 @@ impl Outbox {
         self.lock().queue.is_empty()
     }
 
-    /// Remembers whom to wake for the next message or for a cancellation.
+    /// Remembers whom to wake for a cancellation and, once [`pop`](Self::pop) found nothing, for the next message.
     pub(crate) fn watch(&self, cx: &Context<'_>) {
         let mut state = self.lock();
+        state.attended = true;
         match &mut state.driver {
             Some(driver) => driver.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),

@@ -130,10 +130,8 @@ impl Stdio {
         let writing = write_when_needed(connection.sink().clone(), output.clone());
         let reading = {
             let connection = connection.clone();
-            // Here, since a thread's own first memory is cleared by touching it, and most of this is never used.
-            let chunk = vec![0; CHUNK];
             in_thread("mcp stdin", move |runtime| {
-                read(runtime, &connection, input, chunk, &output)
+                read(runtime, &connection, input, &output)
             })?
         };
         lines::run(connection, reading, writing, shutdown).await
@@ -173,7 +171,6 @@ fn read(
     runtime: &Handle,
     connection: &Arc<Connection>,
     mut input: Input,
-    mut chunk: Vec<u8>,
     output: &Output,
 ) -> io::Result<()> {
     // Handlers are polled here for the first time, and may need timers or tasks.
@@ -181,14 +178,13 @@ fn read(
     let sink = connection.sink();
     let mut lines = codec::lines::Lines::new(connection.line_limit());
     loop {
-        let length = input.read(&mut chunk)?;
+        let mut rest = input.read()?;
         if sink.is_ended() {
             return Ok(());
         }
-        if length == 0 {
+        if rest.is_empty() {
             break;
         }
-        let mut rest = &chunk[..length];
         while let Some(line) = lines.next(&mut rest) {
             connection.receive(line);
             if sink.is_full() {

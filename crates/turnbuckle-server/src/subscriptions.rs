@@ -1,17 +1,15 @@
 //! Telling clients what changed.
 
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use turnbuckle_protocol::{
-    Principal, RequestId, RpcError, jsonrpc,
-    types::{ListenParams, SubscriptionFilter},
-};
+use turnbuckle_protocol::{Principal, RequestId, RpcError, jsonrpc, types::SubscriptionFilter};
 use turnbuckle_store::{Change, Lagged};
 
-use crate::{Server, context::Call, exchange::Outcome, reply::Reply, tasks};
+use crate::{Server, context::Call, exchange::Outcome, reply::Reply, seldom::Seldom, tasks};
 
 /// Resources that one listener may watch.
 const MOST_RESOURCES: usize = 1_000;
@@ -21,8 +19,8 @@ const MOST_TASKS: usize = 1_000;
 const MOST_BYTES: usize = 128 * 1024;
 
 /// Tells one listener of the changes it asked for, until it leaves or the server shuts down.
-pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
-    let mut wanted = supported(&call.server, params.notifications)?;
+pub(crate) async fn listen(call: Arc<Call>, wanted: SubscriptionFilter) -> Outcome {
+    let mut wanted = supported(&call.server, wanted)?;
     call.server.attend();
     let _share = call.server.listeners().admit(&wanted)?;
     // Before the acknowledgement: what changes after it must not be missed.
@@ -30,26 +28,31 @@ pub(crate) async fn listen(call: Arc<Call>, params: ListenParams) -> Outcome {
     if let Some(ids) = wanted.task_ids.take() {
         wanted.task_ids = Some(tasks::watched(&call, ids).await?);
     }
-    send(
+    let acknowledged = Acknowledged {
+        notifications: &wanted,
+        meta: Tag { id: &call.id },
+    };
+    push(
         &call,
         "notifications/subscriptions/acknowledged",
-        None,
-        Some(&wanted),
+        &acknowledged,
     );
-    loop {
-        tokio::select! {
-            biased;
-            () = call.caller.closed() => break,
-            change = changes.next() => match change {
-                Ok(change) => tell(&call, &wanted, &change),
-                Err(Lagged { .. }) => {
-                    everything(&wanted).for_each(|change| tell(&call, &wanted, &change));
-                    for task in tasks::all(&call, wanted.task_ids.iter().flatten()).await {
-                        tell(&call, &wanted, &Change::Task { task });
-                        call.outbox.flushed().await;
-                    }
+    let mut closed = Seldom::new(call.caller.closed());
+    while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.caller.is_closed()) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => changes.poll_next(cx).map(Some),
+    })
+    .await
+    {
+        match change {
+            Ok(change) => tell(&call, &wanted, &change),
+            Err(Lagged { .. }) => {
+                everything(&wanted).for_each(|change| tell(&call, &wanted, &change));
+                for task in tasks::all(&call, wanted.task_ids.iter().flatten()).await {
+                    tell(&call, &wanted, &Change::Task { task });
+                    call.outbox.flushed().await;
                 }
-            },
+            }
         }
         call.outbox.flushed().await;
     }
@@ -148,17 +151,8 @@ fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
         return;
     };
     if notice.is_wanted(call, wanted) {
-        send(call, notice.method, notice.uri, None);
+        call.outbox.push(notice.tagged(&call.id).into());
     }
-}
-
-fn send(call: &Call, method: &str, uri: Option<&str>, notifications: Option<&SubscriptionFilter>) {
-    let params = Tagged {
-        uri,
-        notifications,
-        meta: Tag { id: &call.id },
-    };
-    push(call, method, &params);
 }
 
 fn push(call: &Call, method: &str, params: &impl Serialize) {
@@ -168,17 +162,15 @@ fn push(call: &Call, method: &str, params: &impl Serialize) {
     }
 }
 
-/// Parameters that say to which subscription they belong. Its id is written as it came, whatever number it is.
+/// What a listener hears first.
 #[derive(Serialize)]
-struct Tagged<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uri: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    notifications: Option<&'a SubscriptionFilter>,
+struct Acknowledged<'a> {
+    notifications: &'a SubscriptionFilter,
     #[serde(rename = "_meta")]
     meta: Tag<'a>,
 }
 
+/// Says to which subscription something belongs. Its id is written as it came, whatever number it is.
 #[derive(Serialize)]
 struct Tag<'a> {
     #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
@@ -209,15 +201,32 @@ fn everything(wanted: &SubscriptionFilter) -> impl Iterator<Item = Change> {
     .chain(updates)
 }
 
+/// A change and the notification of it, which is written once for all peers that have no subscription ids.
+pub(crate) struct Announcement {
+    pub(crate) change: Change,
+    /// Empty where it depends on the peer.
+    pub(crate) message: Bytes,
+}
+
+impl Announcement {
+    pub(crate) fn new(change: Change) -> Self {
+        let notice = Notice::of(&change);
+        Self {
+            message: notice.map_or_else(Bytes::new, |notice| notice.message().into()),
+            change,
+        }
+    }
+}
+
 /// A change in the words of the protocol.
-pub(crate) struct Notice<'a> {
-    pub(crate) method: &'static str,
-    pub(crate) uri: Option<&'a str>,
+struct Notice<'a> {
+    method: &'static str,
+    uri: Option<&'a str>,
 }
 
 impl<'a> Notice<'a> {
     /// The notification for a change.
-    pub(crate) fn of(change: &'a Change) -> Option<Self> {
+    fn of(change: &'a Change) -> Option<Self> {
         let (method, uri) = match change {
             Change::ToolsChanged => ("notifications/tools/list_changed", None),
             Change::PromptsChanged => ("notifications/prompts/list_changed", None),
@@ -241,8 +250,25 @@ impl<'a> Notice<'a> {
         }
     }
 
+    /// The notification for a subscription. All but its id is known, so it is put together rather than serialized.
+    fn tagged(&self, id: &RequestId) -> Vec<u8> {
+        let mut message = Vec::with_capacity(192);
+        message.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
+        message.extend_from_slice(self.method.as_bytes());
+        message.extend_from_slice(br#"","params":{"#);
+        if let Some(uri) = self.uri {
+            message.extend_from_slice(br#""uri":"#);
+            serde_json::to_writer(&mut message, uri).expect("a text can be written");
+            message.push(b',');
+        }
+        message.extend_from_slice(br#""_meta":{"io.modelcontextprotocol/subscriptionId":"#);
+        id.write(&mut message);
+        message.extend_from_slice(b"}}}");
+        message
+    }
+
     /// The notification for a peer that has no subscription ids.
-    pub(crate) fn message(&self) -> Vec<u8> {
+    fn message(&self) -> Vec<u8> {
         let mut message = Vec::with_capacity(128);
         let written = match self.uri {
             Some(uri) => {

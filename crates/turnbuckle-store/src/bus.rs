@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::broadcast::error::RecvError;
 
 use crate::{BoxFuture, TaskRecord};
 
@@ -87,18 +87,7 @@ impl Subscription {
         loop {
             match std::mem::replace(&mut self.state, State::Closed) {
                 State::Closed => return Poll::Pending,
-                State::Idle(mut receiver) => match receiver.try_recv() {
-                    Err(TryRecvError::Empty) => self.state = State::Waiting(wait(receiver)),
-                    Err(TryRecvError::Closed) => {}
-                    Err(TryRecvError::Lagged(missed)) => {
-                        self.state = State::Idle(receiver);
-                        return Poll::Ready(Err(Lagged { missed }));
-                    }
-                    Ok(change) => {
-                        self.state = State::Idle(receiver);
-                        return Poll::Ready(Ok(change));
-                    }
-                },
+                State::Idle(receiver) => self.state = State::Waiting(wait(receiver)),
                 State::Waiting(mut waiting) => {
                     let Poll::Ready((result, receiver)) = waiting.as_mut().poll(cx) else {
                         self.state = State::Waiting(waiting);

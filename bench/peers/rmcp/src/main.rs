@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::{Router, serve::ListenerExt};
 use contract::{
-    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Place, SEARCH, STEP_COUNT,
-    STEPS, Search, Sum, TOLD, extra_names,
+    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, Place, STEP_COUNT,
+    STEPS, Sum, TOLD, extra_tools,
 };
 use rmcp::{
     ErrorData, Json, Peer, RoleServer, ServerHandler, ServiceExt,
@@ -73,7 +73,8 @@ fn app(server: Measured, tuned: bool) -> Router {
 
 #[derive(Clone)]
 struct Measured {
-    extra: usize,
+    /// Names and descriptions of the further tools.
+    extra: Arc<[(&'static str, &'static str)]>,
     /// Those to tell of a change, if there is a tool for that.
     listeners: Option<Arc<Listeners>>,
     /// The router of the tuned form.
@@ -97,7 +98,10 @@ impl Measured {
             })
         });
         let mut server = Measured {
-            extra: contract.extra,
+            // For as long as the program runs, as in one that has them written down.
+            extra: extra_tools(contract.extra)
+                .map(|(name, description)| (&*name.leak(), &*description.leak()))
+                .collect(),
             listeners,
             router: None,
         };
@@ -111,8 +115,8 @@ impl Measured {
             return Arc::clone(router);
         }
         let mut router = Measured::tool_router();
-        for name in extra_names(self.extra) {
-            router.add_route(search(name));
+        for (name, description) in self.extra.iter() {
+            router.add_route(extra_tool(name, description));
         }
         if self.listeners.is_some() {
             router.merge(Measured::more_router());
@@ -121,11 +125,11 @@ impl Measured {
     }
 }
 
-fn search(name: String) -> ToolRoute<Measured> {
-    let schema = schema_for_input::<Search>().expect("a struct is an object");
+fn extra_tool(name: &'static str, description: &'static str) -> ToolRoute<Measured> {
+    let schema = schema_for_input::<Order>().expect("a struct is an object");
     ToolRoute::new(
-        Tool::new(name, SEARCH, schema),
-        async |_: Parameters<Search>| CallToolResult::success(vec![ContentBlock::text(FOUND)]),
+        Tool::new(name, description, schema),
+        async |_: Parameters<Order>| CallToolResult::success(vec![ContentBlock::text(FOUND)]),
     )
 }
 

@@ -8,12 +8,13 @@
 mod contract;
 
 use contract::{
-    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Place, SEARCH, STEP_COUNT,
-    STEPS, Search, Sum, TOLD, extra_names,
+    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, Place, STEP_COUNT,
+    STEPS, Sum, TOLD, extra_tools,
 };
 use tokio::net::TcpListener;
 use tower_mcp::{
-    CallToolResult, HttpTransport, McpRouter, StdioTransport, Tool, ToolBuilder,
+    CallToolResult, HttpTransport, McpRouter, StdioTransport, SubscriptionLimits, Tool,
+    ToolBuilder,
     context::{NotificationSender, ServerNotification, notification_channel},
     extract::{Context, State},
 };
@@ -27,7 +28,9 @@ async fn main() -> Result<(), Failure> {
             let (tell, told) = notification_channel(64);
             let server = server(&contract, Some(tell));
             let transport = if contract.more {
-                HttpTransport::with_notifications(server, told)
+                // By default 256 may listen.
+                let limits = SubscriptionLimits::default().max_active(10_000);
+                HttpTransport::with_notifications(server, told).subscription_limits(limits)
             } else {
                 HttpTransport::new(server)
             };
@@ -44,8 +47,8 @@ fn server(contract: &Contract, tell: Option<NotificationSender>) -> McpRouter {
         .server_info("echo", "0.1.0")
         .tool(echo())
         .tool(add());
-    for name in extra_names(contract.extra) {
-        server = server.tool(search(name));
+    for (name, description) in extra_tools(contract.extra) {
+        server = server.tool(extra_tool(name, description));
     }
     if contract.more {
         server = server
@@ -71,10 +74,10 @@ fn add() -> Tool {
         .build()
 }
 
-fn search(name: String) -> Tool {
+fn extra_tool(name: String, description: String) -> Tool {
     ToolBuilder::new(name)
-        .description(SEARCH)
-        .handler(async |_: Search| Ok(CallToolResult::text(FOUND)))
+        .description(description)
+        .handler(async |_: Order| Ok(CallToolResult::text(FOUND)))
         .build()
 }
 

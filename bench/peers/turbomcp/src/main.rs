@@ -103,7 +103,7 @@ impl More {
         Json(Sum { sum: a + b })
     }
 
-    #[tool(description = "Tells of three steps, one after the other")]
+    #[tool(description = "Reports three steps, then is done")]
     async fn steps(&self, ctx: &CallToolContext) -> String {
         for step in 1..=STEP_COUNT {
             let total = Some(STEP_COUNT.into());
@@ -112,7 +112,7 @@ impl More {
         DONE.to_owned()
     }
 
-    #[tool(description = "Tells every listener that the list of tools changed")]
+    #[tool(description = "Tells everyone who listens that the tools changed")]
     async fn announce(&self) -> String {
         if let Some(notifier) = self.notifier.get() {
             notifier.tools_list_changed();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::schema_for;
 use turbomcp::{neutral, prelude::*};
 
-use crate::contract::{FOUND, SEARCH, Search, extra_names};
+use crate::contract::{FOUND, Order, extra_tools};
 
 /// A server and so many tools more.
 #[derive(Clone)]
@@ -19,11 +19,13 @@ pub struct Wide<S> {
 impl<S> Wide<S> {
     /// Adds the tools to those of `server`.
     pub fn new(server: S, extra: usize) -> Wide<S> {
-        let schema = schema_for!(Search).to_value();
-        let tool = |name| neutral::Tool::new(name, schema.clone()).with_description(SEARCH);
+        let schema = schema_for!(Order).to_value();
+        let tool = |(name, description)| {
+            neutral::Tool::new(name, schema.clone()).with_description(description)
+        };
         Wide {
             server,
-            extra: extra_names(extra).map(tool).collect(),
+            extra: extra_tools(extra).map(tool).collect(),
         }
     }
 

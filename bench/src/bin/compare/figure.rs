@@ -64,6 +64,8 @@ pub(crate) enum Metric {
     Bytes,
     /// Time on the wall, in milliseconds.
     Milliseconds,
+    /// Time on the wall, in seconds.
+    Seconds,
     /// Memory or size as a whole, in megabytes.
     Megabytes,
     /// Packages in a build.
@@ -86,6 +88,7 @@ impl Metric {
             Metric::Tasks => "tasks",
             Metric::Bytes => "bytes each",
             Metric::Milliseconds => "ms",
+            Metric::Seconds => "s",
             Metric::Megabytes => "MB",
             Metric::Crates => "crates",
             Metric::CpuSeconds => "CPU s",

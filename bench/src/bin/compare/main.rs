@@ -24,7 +24,7 @@ use turnbuckle_bench::{Failure, options::Options, place::Places};
 use crate::{figure::Figure, peer::Peer, results::Results};
 
 const USAGE: &str = "\
-usage: compare [--only TEXT] [--skip TEXT] [--peers NAME,…] [--rounds N] [--json FILE] [--list]
+usage: compare [--only TEXT] [--skip TEXT] [--peers NAME,…] [--rounds N] [--json FILE] [--weight] [--list]
        compare page [--from FILE] [--into PAGE]
 
 Measures every figure on the limit, on ours and on the peers that bench/peers/prepare.py has built, and prints tables.
@@ -33,6 +33,7 @@ Measures every figure on the limit, on ours and on the peers that bench/peers/pr
   --peers A,B     only these, beside the limit and ours
   --rounds N      how often each is measured; the median is shown
   --json FILE     keep all values; figures of FILE that are not measured again stay
+  --weight        also clean release builds, which take minutes for each
   --list          print what would be measured
 `page` writes the tables of FILE (bench/results.json) into PAGE (docs/speed.md).
 Exit: 0 all was measured, 1 a goal was not reached, 2 something could not be measured.";
@@ -77,9 +78,14 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
     let rounds = options.value("--rounds")?;
     let json = options.value::<PathBuf>("--json")?;
     let list = options.switch("--list");
+    let weight = options.switch("--weight");
     options.finish()?;
 
-    let figures = chosen(&only, skip.as_deref());
+    let mut figures = figures::all();
+    if weight {
+        figures.extend(figures::builds());
+    }
+    let figures = chosen(figures, &only, skip.as_deref());
     if list {
         for figure in &figures {
             println!("{} · {}", figure.group(), figure.case());
@@ -111,8 +117,11 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
     Ok(reached)
 }
 
-fn chosen(only: &str, skip: Option<&str>) -> Vec<Box<dyn Figure>> {
-    let mut figures = figures::all();
+fn chosen(
+    mut figures: Vec<Box<dyn Figure>>,
+    only: &str,
+    skip: Option<&str>,
+) -> Vec<Box<dyn Figure>> {
     figures.retain(|figure| {
         let name = format!("{} · {}", figure.group(), figure.case());
         name.contains(only) && skip.is_none_or(|skip| !name.contains(skip))

@@ -22,8 +22,7 @@ pub(crate) enum Role {
 }
 
 /// What not every peer can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ability {
     /// Calls of 2026-07-28, without a session.
     Modern,
@@ -39,6 +38,20 @@ pub(crate) enum Ability {
     AnnounceInSessions,
 }
 
+impl Ability {
+    /// The words of `bench/peers/peers.py` for it.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Ability::Modern => &["modern"],
+            Ability::Legacy => &["legacy"],
+            Ability::Tools => &["list"],
+            Ability::Steps => &["steps"],
+            Ability::Announce => &["modern", "announce"],
+            Ability::AnnounceInSessions => &["legacy", "announce"],
+        }
+    }
+}
+
 /// Somebody who is measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
@@ -47,7 +60,8 @@ pub(crate) struct Peer {
     http: Option<Vec<PathBuf>>,
     stdio: Option<Vec<PathBuf>>,
     client: Option<Vec<PathBuf>>,
-    lacks: BTreeMap<Ability, String>,
+    /// Reasons, by words that say what for: `http legacy steps`.
+    lacks: BTreeMap<String, String>,
     missing: Option<String>,
 }
 
@@ -95,10 +109,27 @@ impl Peer {
         Some(command)
     }
 
-    /// Says why it cannot be measured where this is needed.
-    pub(crate) fn lacks(&self, needs: &[Ability]) -> Option<&str> {
-        let reasons = needs.iter().find_map(|ability| self.lacks.get(ability));
-        self.missing.as_deref().or(reasons.map(String::as_str))
+    /// Whether it is of the kind that this group measures: a client, or a server.
+    pub(crate) fn takes_part_in(&self, group: &str) -> bool {
+        match group {
+            "client" => self.client.is_some(),
+            _ => self.http.is_some() || self.stdio.is_some() || self.missing.is_some(),
+        }
+    }
+
+    /// Says why it cannot be measured in this group, where this is needed.
+    pub(crate) fn lacks(&self, group: &str, needs: &[Ability]) -> Option<&str> {
+        let place = match group {
+            "stdio" | "start" => "stdio",
+            _ => "http",
+        };
+        let applies = |what: &String| {
+            let mut words = what.split(' ');
+            words.all(|word| word == place || needs.iter().any(|need| need.words().contains(&word)))
+        };
+        let reason = self.lacks.iter().find(|(what, _)| applies(what));
+        let reason = reason.map(|(_, reason)| reason);
+        self.missing.as_ref().or(reason).map(String::as_str)
     }
 }
 
@@ -161,7 +192,6 @@ fn parse(text: &str) -> Result<Vec<Peer>, Failure> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Entry {
-        name: String,
         #[serde(default)]
         http: Option<Vec<PathBuf>>,
         #[serde(default)]
@@ -169,22 +199,27 @@ fn parse(text: &str) -> Result<Vec<Peer>, Failure> {
         #[serde(default)]
         client: Option<Vec<PathBuf>>,
         #[serde(default)]
-        lacks: BTreeMap<Ability, String>,
+        lacks: BTreeMap<String, String>,
         #[serde(default)]
         missing: Option<String>,
     }
-    let entries: Vec<Entry> =
+    // Maps of JSON keep their order, and so do the tables.
+    let entries: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(text).map_err(|error| format!("peers.json: {error}"))?;
-    let peer = |entry: Entry| Peer {
-        name: entry.name,
-        role: Role::Peer,
-        http: entry.http,
-        stdio: entry.stdio,
-        client: entry.client,
-        lacks: entry.lacks,
-        missing: entry.missing,
+    let peer = |(name, entry)| {
+        let entry: Entry = serde_json::from_value(entry)
+            .map_err(|error| format!("peers.json: {name}: {error}"))?;
+        Ok(Peer {
+            name,
+            role: Role::Peer,
+            http: entry.http,
+            stdio: entry.stdio,
+            client: entry.client,
+            lacks: entry.lacks,
+            missing: entry.missing,
+        })
     };
-    Ok(entries.into_iter().map(peer).collect())
+    entries.into_iter().map(peer).collect()
 }
 
 #[cfg(test)]
@@ -193,18 +228,20 @@ mod tests {
 
     #[test]
     fn reads_what_was_prepared() {
-        let peers = parse(
-            r#"[{"name":"a","http":["/a","x"],"lacks":{"steps":"no progress"}},{"name":"b","missing":"no node"}]"#,
-        )
-        .unwrap();
+        let text = r#"{"z":{"http":["/a","x"],"lacks":{"http legacy steps":"no progress"}},"b":{"missing":"no node"},"c":{"client":["/c"]}}"#;
+        let peers = parse(text).unwrap();
 
         let http = peers[0].http(&["--more"]).unwrap();
         let arguments: Vec<_> = http.get_args().collect();
         assert_eq!(arguments, ["x", "--listen", "127.0.0.1:0", "--more"]);
         assert!(peers[0].stdio(&[]).is_none());
-        assert_eq!(peers[0].lacks(&[Ability::Steps]), Some("no progress"));
-        assert_eq!(peers[0].lacks(&[Ability::Tools]), None);
-        assert_eq!(peers[1].lacks(&[]), Some("no node"));
+        let legacy = [Ability::Legacy, Ability::Steps];
+        assert_eq!(peers[0].lacks("HTTP", &legacy), Some("no progress"));
+        assert_eq!(peers[0].lacks("HTTP", &[Ability::Legacy]), None);
+        assert_eq!(peers[0].lacks("stdio", &legacy), None);
+        assert_eq!(peers[1].lacks("HTTP", &[]), Some("no node"));
+        assert!(peers[2].takes_part_in("client") && !peers[2].takes_part_in("HTTP"));
+        assert!(!peers[0].takes_part_in("client"));
         assert!(parse("{").is_err());
     }
 }

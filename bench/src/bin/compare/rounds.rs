@@ -17,6 +17,8 @@ pub(crate) fn measure(
     places: Places,
     rounds: Option<usize>,
 ) -> Result<Case, Failure> {
+    let takes_part = |peer: &&Peer| peer.takes_part_in(figure.group());
+    let peers: Vec<_> = peers.iter().filter(takes_part).collect();
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
     let mut absent = BTreeMap::new();
     for _ in 0..rounds.unwrap_or(figure.rounds()) {
@@ -52,7 +54,7 @@ fn round(
     peer: &Peer,
     places: Places,
 ) -> Result<Result<Sample, String>, Failure> {
-    let lacks = peer.lacks(figure.needs());
+    let lacks = peer.lacks(figure.group(), figure.needs());
     if let Some(reason) = lacks.or_else(|| figure.leaves_out(peer)) {
         return Ok(Err(reason.to_owned()));
     }

@@ -70,7 +70,7 @@ async fn run(plan: &Plan, server: &ServerProcess, report: &mut Report) -> Result
 
     eprintln!("opening {} sessions …", plan.sessions);
     let started = Instant::now();
-    let sessions = sessions::open(address, plan.sessions).await?;
+    let sessions = sessions::open(address, "/mcp", plan.sessions).await?;
     report.figure(
         "sessions opened per second",
         plan.sessions as f64 / started.elapsed().as_secs_f64(),

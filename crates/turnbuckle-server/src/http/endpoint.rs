@@ -16,7 +16,6 @@ use ::http::{
     request::Parts,
 };
 use bytes::Bytes;
-use tokio::sync::watch;
 use turnbuckle_protocol::Principal;
 
 use super::{
@@ -30,11 +29,13 @@ use super::{
     mirror::Version,
     post,
     presence::Presences,
+    pump::Pump,
     refusal, session,
     sweep::Sweeper,
 };
 use crate::{
     Server,
+    ending::Ending,
     lifecycle::{Arrival, connected::Connected, may_have_session},
 };
 
@@ -43,6 +44,7 @@ pub(super) struct Endpoint {
     pub(super) server: Server,
     pub(super) options: Options,
     pub(super) presences: Presences,
+    pub(super) pump: Pump,
     pub(super) sweeper: Sweeper,
     /// The clients of the older transport, where it is offered.
     http_sse: Option<Arc<Streams>>,
@@ -50,7 +52,7 @@ pub(super) struct Endpoint {
     in_flight: AtomicUsize,
     pub(super) half_sent: HalfSent,
     /// Not the server's: others may serve it too.
-    closing: watch::Sender<bool>,
+    closing: Ending,
 }
 
 impl Endpoint {
@@ -58,6 +60,7 @@ impl Endpoint {
         Self {
             gate: Gate::new(&options, bound),
             presences: Presences::default(),
+            pump: Pump::default(),
             sweeper: Sweeper::default(),
             http_sse: options
                 .http_sse
@@ -65,7 +68,7 @@ impl Endpoint {
                 .map(|http_sse| Arc::new(Streams::new(http_sse, options.max_in_flight))),
             in_flight: AtomicUsize::new(0),
             half_sent: HalfSent::new(options.body_budget),
-            closing: watch::Sender::new(false),
+            closing: Ending::default(),
             server,
             options,
         }
@@ -73,13 +76,17 @@ impl Endpoint {
 
     /// Lets connections and streams come to their end.
     pub(super) fn close(&self) {
-        self.closing.send_replace(true);
+        self.closing.end();
+    }
+
+    /// Says whether connections and streams are to end.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closing.is_over()
     }
 
     /// Resolves when connections and streams are to end.
     pub(super) async fn closed(&self) {
-        // The sender that we hold keeps the channel open.
-        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
+        self.closing.over().await;
     }
 
     /// Answers a request.

@@ -5,11 +5,13 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 use turnbuckle_store::{EventId, StreamId};
 
 use super::presence::lock;
@@ -21,7 +23,6 @@ const HIGH_WATER: usize = 64;
 pub(super) struct Feed {
     pub(super) stream: StreamId,
     state: Mutex<State>,
-    changed: Notify,
 }
 
 struct State {
@@ -35,16 +36,18 @@ struct State {
     left: Instant,
     finished: bool,
     hung_up: bool,
+    /// Who reads, while there is nothing to take.
+    waiting_reader: Option<Waker>,
+    /// Who writes, while there is no room.
+    waiting_writer: Option<Waker>,
 }
 
 /// What a reader finds.
 pub(super) enum Taken {
-    /// These events came, in this order.
-    Events(VecDeque<(EventId, Bytes)>),
+    /// Events came.
+    Events,
     /// Some events are in the log only.
     SeeLog,
-    /// Nothing, for now.
-    Nothing,
     /// The stream has ended, or the connection is to end.
     End,
 }
@@ -61,8 +64,9 @@ impl Feed {
                 left: Instant::now(),
                 finished: false,
                 hung_up: false,
+                waiting_reader: None,
+                waiting_writer: None,
             }),
-            changed: Notify::new(),
         })
     }
 
@@ -79,28 +83,34 @@ impl Feed {
         if !state.overflowed {
             state.queue.push_back((id, data));
         }
-        drop(state);
-        self.changed.notify_waiters();
+        wake_both(state);
     }
 
     /// Waits while a connection is slow to read.
     pub(super) async fn has_room(&self) {
-        self.wait_until(|state| {
-            state.reader.is_none() || state.finished || state.queue.len() < HIGH_WATER
+        poll_fn(|cx| {
+            let mut state = lock(&self.state);
+            if state.reader.is_none() || state.finished || state.queue.len() < HIGH_WATER {
+                return Poll::Ready(());
+            }
+            state.waiting_writer = Some(cx.waker().clone());
+            Poll::Pending
         })
         .await;
     }
 
     /// Says that nothing more comes.
     pub(super) fn finish(&self) {
-        lock(&self.state).finished = true;
-        self.changed.notify_waiters();
+        let mut state = lock(&self.state);
+        state.finished = true;
+        wake_both(state);
     }
 
     /// Ends the connection, once it has what came so far; the stream goes on.
     pub(super) fn hang_up(&self) {
-        lock(&self.state).hung_up = true;
-        self.changed.notify_waiters();
+        let mut state = lock(&self.state);
+        state.hung_up = true;
+        wake_both(state);
     }
 
     /// Begins to read in place of whoever read before.
@@ -112,8 +122,8 @@ impl Feed {
         state.overflowed = false;
         state.hung_up = false;
         let number = state.readers;
-        drop(state);
-        self.changed.notify_waiters();
+        // Whoever read before learns that it no longer does.
+        wake_both(state);
         Attached {
             feed: self.clone(),
             number,
@@ -125,18 +135,13 @@ impl Feed {
         let state = lock(&self.state);
         state.reader.is_none().then_some(state.left)
     }
+}
 
-    async fn wait_until(&self, holds: impl Fn(&State) -> bool) {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            // Before looking, so that a change in between is not missed.
-            changed.as_mut().enable();
-            if holds(&lock(&self.state)) {
-                return;
-            }
-            changed.await;
-        }
-    }
+/// Wakes whoever waits for the state to change, once it is given back.
+fn wake_both(mut state: MutexGuard<'_, State>) {
+    let waiting = [state.waiting_reader.take(), state.waiting_writer.take()];
+    drop(state);
+    waiting.into_iter().flatten().for_each(Waker::wake);
 }
 
 /// The connection that reads a feed.
@@ -146,38 +151,32 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Takes what has come.
-    pub(super) fn take(&self) -> Taken {
+    /// Takes what has come into `queue`, which is empty, or sees to it that `cx` is woken when something does.
+    pub(super) fn poll_take(
+        &self,
+        cx: &Context<'_>,
+        queue: &mut VecDeque<(EventId, Bytes)>,
+    ) -> Poll<Taken> {
         let mut state = lock(&self.feed.state);
-        if state.reader != Some(self.number) {
-            return Taken::End;
-        }
-        let taken = if state.overflowed {
+        let taken = if state.reader != Some(self.number) {
+            return Poll::Ready(Taken::End);
+        } else if state.overflowed {
             state.overflowed = false;
             Taken::SeeLog
         } else if !state.queue.is_empty() {
-            Taken::Events(std::mem::take(&mut state.queue))
+            std::mem::swap(&mut state.queue, queue);
+            Taken::Events
         } else if state.finished || state.hung_up {
             Taken::End
         } else {
-            Taken::Nothing
+            match &mut state.waiting_reader {
+                Some(waiting) => waiting.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
         };
-        drop(state);
-        self.feed.changed.notify_waiters();
-        taken
-    }
-
-    /// Waits until there is something to take.
-    pub(super) async fn changed(&self) {
-        self.feed
-            .wait_until(|state| {
-                state.reader != Some(self.number)
-                    || state.overflowed
-                    || !state.queue.is_empty()
-                    || state.finished
-                    || state.hung_up
-            })
-            .await;
+        wake_both(state);
+        Poll::Ready(taken)
     }
 }
 
@@ -191,7 +190,6 @@ impl Drop for Attached {
         state.left = Instant::now();
         state.queue.clear();
         state.overflowed = false;
-        drop(state);
-        self.feed.changed.notify_waiters();
+        wake_both(state);
     }
 }

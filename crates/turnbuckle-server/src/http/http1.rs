@@ -1,6 +1,6 @@
 //! One connection in HTTP/1.1.
 
-use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc};
+use std::{convert::Infallible, future::poll_fn, net::SocketAddr, pin::pin, sync::Arc, task::Poll};
 
 use ::http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -12,6 +12,7 @@ use super::{
     head_timer::HeadTimer,
     stall::WriteStall,
 };
+use crate::seldom::Seldom;
 
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 * 1024;
@@ -36,10 +37,14 @@ where
         .max_header_size(MAX_HEAD)
         .serve_connection(io, service);
     let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => ended,
-        () = served.closed() => {
+    let mut closed = Seldom::new(served.closed());
+    let ended = poll_fn(|cx| match connection.as_mut().poll(cx) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending => closed.poll(cx, served.is_closed()).map(|()| None),
+    });
+    let ended = match ended.await {
+        Some(ended) => ended,
+        None => {
             own_link.close();
             connection.as_mut().graceful_shutdown();
             connection.await

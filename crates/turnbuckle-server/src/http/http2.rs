@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    future::poll_fn,
     net::SocketAddr,
     pin::pin,
     sync::{
@@ -27,6 +28,7 @@ use super::{
     head_timer::HeadTimer,
     stall::WriteStall,
 };
+use crate::seldom::Seldom;
 
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 * 1024;
@@ -70,14 +72,14 @@ where
             std::future::pending::<()>().await;
         }
     });
-    let mut closing = pin!(served.closed());
+    let mut closing = Seldom::new(served.closed());
     let mut is_closing = false;
     let ended = loop {
         tokio::select! {
             biased;
             ended = connection.as_mut() => break ended,
             () = silence.as_mut() => break Ok(()),
-            () = closing.as_mut(), if !is_closing => {
+            () = poll_fn(|cx| closing.poll(cx, served.is_closed())), if !is_closing => {
                 is_closing = true;
                 own_link.close();
                 connection.as_mut().graceful_shutdown();

@@ -12,7 +12,6 @@ use std::{
     },
 };
 
-use tokio::sync::Notify;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_store::{OwnRandomness, SessionId, StreamId};
 
@@ -42,6 +41,13 @@ struct Entry {
     kept: bool,
 }
 
+impl Entry {
+    /// Says whether nothing needs the session to be present.
+    fn is_idle(&self) -> bool {
+        self.users == 0 && !self.kept && self.presence.general.is_empty()
+    }
+}
+
 /// What a session does in this process.
 #[derive(Default)]
 pub(super) struct Presence {
@@ -52,7 +58,6 @@ pub(super) struct Presence {
     /// How many calls are running.
     running: AtomicUsize,
     closed: AtomicBool,
-    closing: Notify,
 }
 
 impl Default for Presences {
@@ -113,9 +118,29 @@ impl Presences {
             return;
         }
         entry.users -= 1;
-        if entry.users == 0 && !entry.kept {
+        if entry.is_idle() {
             place.remove();
         }
+    }
+
+    /// Lets go of a session whose last stream is gone, unless somebody still uses it.
+    pub(super) fn tidy(&self, session: &SessionId) {
+        let mut shard = self.shard(session);
+        if shard.get(session).is_some_and(Entry::is_idle) {
+            shard.remove(session);
+        }
+    }
+
+    /// The sessions that have general streams, by shard.
+    pub(super) fn with_streams(&self) -> impl Iterator<Item = Vec<(SessionId, Arc<Presence>)>> {
+        self.shards.iter().map(|shard| {
+            let shard = lock(shard);
+            let entries = shard.iter();
+            let present = entries.filter(|(_, entry)| !entry.presence.general.is_empty());
+            present
+                .map(|(session, entry)| (*session, entry.presence.clone()))
+                .collect()
+        })
     }
 
     fn shard(&self, session: &SessionId) -> MutexGuard<'_, Shard> {
@@ -164,22 +189,12 @@ impl Presence {
         lock(&self.feeds).remove(&stream);
     }
 
-    /// Resolves when the session is over.
-    pub(super) async fn closed(&self) {
-        let mut closing = std::pin::pin!(self.closing.notified());
-        closing.as_mut().enable();
-        if !self.closed.load(Ordering::SeqCst) {
-            closing.await;
-        }
-    }
-
     fn close(&self) {
         let feeds = {
             let mut feeds = lock(&self.feeds);
             self.closed.store(true, Ordering::SeqCst);
             std::mem::take(&mut *feeds)
         };
-        self.closing.notify_waiters();
         self.live.cancel_all();
         feeds.values().for_each(|feed| feed.finish());
     }

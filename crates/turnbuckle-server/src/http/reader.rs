@@ -3,12 +3,12 @@
 use std::{
     collections::VecDeque,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use turnbuckle_protocol::codec::sse;
 use turnbuckle_store::{Event, EventId};
 
@@ -16,9 +16,11 @@ use super::{
     body::Events,
     endpoint::Permit,
     feed::{Attached, Taken},
+    heartbeat::Heartbeat,
     presence::Present,
     stateless::WRITE_SIZE,
 };
+use crate::exchange::BoxFuture;
 
 /// How long a client is asked to wait before it comes back.
 const RETRY: u64 = 1_000;
@@ -29,10 +31,11 @@ const POLL: Duration = Duration::from_secs(1);
 /// What a connection has read of a stream, and what it reads next.
 pub(super) struct Reader {
     present: Present,
-    /// `None` for a stream that nobody in this process writes to.
-    attached: Option<Attached>,
+    source: Source,
     /// The last event that was sent.
     last: EventId,
+    /// Its text, which begins as that of all others.
+    id: String,
     greeting: Vec<u8>,
     queue: VecDeque<(EventId, Bytes)>,
     /// Whether the log may hold what is not in the queue.
@@ -40,22 +43,48 @@ pub(super) struct Reader {
     over: bool,
     /// When the session was last kept from expiring.
     touched: Instant,
+    heartbeat: Heartbeat,
     /// Counts a stream that no request stands for.
     _permit: Option<Permit>,
+}
+
+/// Where new events come from.
+enum Source {
+    /// From whoever writes to the stream in this process.
+    Feed(Attached),
+    /// From the log, which is looked at now and then: nobody in this process writes to the stream.
+    Log(Pin<Box<Sleep>>),
+}
+
+/// What a reader does next.
+enum Next {
+    /// Sends this.
+    Bytes(Bytes),
+    /// Asks the store.
+    Ask,
+    /// Ends.
+    End,
 }
 
 impl Reader {
     /// Reads what follows `last`.
     pub(super) fn new(present: Present, attached: Option<Attached>, last: EventId) -> Self {
+        let heartbeat = Heartbeat::new(present.endpoint.options.stream_heartbeat);
+        let source = match attached {
+            Some(attached) => Source::Feed(attached),
+            None => Source::Log(Box::pin(sleep(POLL))),
+        };
         Self {
             present,
-            attached,
+            source,
             last,
+            id: String::new(),
             greeting: Vec::new(),
             queue: VecDeque::new(),
             see_log: true,
             over: false,
             touched: Instant::now(),
+            heartbeat,
             _permit: None,
         }
     }
@@ -82,73 +111,53 @@ impl Reader {
 
     /// Makes a body of it.
     pub(super) fn into_events(self) -> impl Events {
-        ReaderEvents {
-            next: Some(Box::pin(self.next())),
-        }
+        ReaderEvents::Reading(Box::new(self))
     }
 
-    /// Waits for the next bytes; `None` is the end.
-    async fn next(mut self) -> (Option<Bytes>, Self) {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         if !self.greeting.is_empty() {
-            return (Some(std::mem::take(&mut self.greeting).into()), self);
+            return Poll::Ready(Next::Bytes(std::mem::take(&mut self.greeting).into()));
         }
+        let now = Instant::now();
         loop {
-            self.keep_session().await;
             if let Some(bytes) = self.write_queue() {
-                return (Some(bytes), self);
+                self.heartbeat.spoke(now);
+                return Poll::Ready(Next::Bytes(bytes));
             }
             if self.over {
-                return (None, self);
+                return Poll::Ready(Next::End);
             }
-            if self.see_log {
-                self.read_log().await;
-                continue;
+            if self.see_log || self.is_session_due(now) {
+                return Poll::Ready(Next::Ask);
             }
-            match self.attached.as_ref().map(Attached::take) {
-                Some(Taken::Events(events)) => {
-                    self.queue = events;
-                    continue;
-                }
-                Some(Taken::SeeLog) => {
-                    self.see_log = true;
-                    continue;
-                }
-                Some(Taken::End) => {
-                    self.over = true;
-                    continue;
-                }
-                Some(Taken::Nothing) | None => {}
-            }
-            if !self.wait().await {
-                return (Some(Bytes::from_static(b": alive\n\n")), self);
+            match self.source.poll_take(cx, &mut self.queue) {
+                Poll::Ready(Taken::Events) => {}
+                Poll::Ready(Taken::SeeLog) => self.see_log = true,
+                Poll::Ready(Taken::End) => self.over = true,
+                Poll::Pending => return self.heartbeat.poll(cx, now).map(Next::Bytes),
             }
         }
     }
 
-    /// Waits until there may be something to read; says whether that was before the next heartbeat.
-    async fn wait(&mut self) -> bool {
-        let heartbeat = self.present.endpoint.options.stream_heartbeat;
-        match &self.attached {
-            Some(attached) => tokio::select! {
-                () = attached.changed() => true,
-                () = sleep(heartbeat) => false,
-            },
-            None => {
-                sleep(POLL.min(heartbeat)).await;
-                self.see_log = true;
-                heartbeat > POLL
-            }
+    /// Asks the store what is to be known from it.
+    async fn ask(mut self: Box<Self>) -> Box<Self> {
+        if self.is_session_due(Instant::now()) {
+            self.keep_session().await;
         }
+        if self.see_log {
+            self.read_log().await;
+        }
+        self
+    }
+
+    fn is_session_due(&self, now: Instant) -> bool {
+        now - self.touched >= self.present.endpoint.options.stream_heartbeat
     }
 
     /// Keeps the session from expiring while somebody is connected; one that is over ends the stream.
     async fn keep_session(&mut self) {
-        let endpoint = &self.present.endpoint;
-        if self.touched.elapsed() < endpoint.options.stream_heartbeat {
-            return;
-        }
         self.touched = Instant::now();
-        let sessions = &endpoint.server.store_ref().sessions;
+        let sessions = &self.present.endpoint.server.store_ref().sessions;
         self.over |= matches!(sessions.load(&self.present.session).await, Ok(None));
     }
 
@@ -163,7 +172,7 @@ impl Reader {
                 let replayed = replay.events.into_iter();
                 self.queue
                     .extend(replayed.map(|Event { id, data }| (id, data)));
-                self.over |= replay.finished && self.attached.is_none();
+                self.over |= replay.finished && matches!(self.source, Source::Log(_));
             }
             // Forgotten, with the session or by age.
             Ok(None) => self.over = true,
@@ -183,32 +192,75 @@ impl Reader {
             };
             if id.sequence > self.last.sequence {
                 self.last = id;
-                sse::Event::message(&data)
-                    .with_id(&id.to_string())
-                    .write(&mut out);
+                self.spell_id();
+                sse::Event::message(&data).with_id(&self.id).write(&mut out);
             }
         }
         (!out.is_empty()).then(|| out.into())
     }
+
+    /// Writes the id of the last event as text: only its end differs from one to the next.
+    fn spell_id(&mut self) {
+        match self.id.rfind('-') {
+            Some(dash) => {
+                self.id.truncate(dash + 1);
+                self.id.push_str(&self.last.sequence.to_string());
+            }
+            None => self.id = self.last.to_string(),
+        }
+    }
+}
+
+impl Source {
+    fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<(EventId, Bytes)>,
+    ) -> Poll<Taken> {
+        match self {
+            Self::Feed(attached) => attached.poll_take(cx, queue),
+            Self::Log(look) => {
+                ready!(look.as_mut().poll(cx));
+                look.as_mut().reset(Instant::now() + POLL);
+                Poll::Ready(Taken::SeeLog)
+            }
+        }
+    }
 }
 
 /// A reader as the body of a response.
-struct ReaderEvents {
-    next: Option<Reading>,
+enum ReaderEvents {
+    Reading(Box<Reader>),
+    /// The reader waits for the store.
+    Asking(BoxFuture<Box<Reader>>),
+    Over,
 }
-
-/// A reader that waits for its next bytes.
-type Reading = Pin<Box<dyn Future<Output = (Option<Bytes>, Reader)> + Send>>;
 
 impl Events for ReaderEvents {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let Some(next) = &mut self.next else {
-            return Poll::Ready(None);
-        };
-        let Poll::Ready((bytes, reader)) = next.as_mut().poll(cx) else {
-            return Poll::Pending;
-        };
-        self.next = bytes.is_some().then(|| Box::pin(reader.next()) as _);
-        Poll::Ready(bytes)
+        loop {
+            match std::mem::replace(&mut *self, Self::Over) {
+                Self::Reading(mut reader) => match reader.poll_next(cx) {
+                    Poll::Ready(Next::Ask) => *self = Self::Asking(Box::pin(reader.ask())),
+                    Poll::Ready(Next::Bytes(bytes)) => {
+                        *self = Self::Reading(reader);
+                        return Poll::Ready(Some(bytes));
+                    }
+                    Poll::Ready(Next::End) => {}
+                    Poll::Pending => {
+                        *self = Self::Reading(reader);
+                        return Poll::Pending;
+                    }
+                },
+                Self::Asking(mut asking) => match asking.as_mut().poll(cx) {
+                    Poll::Ready(reader) => *self = Self::Reading(reader),
+                    Poll::Pending => {
+                        *self = Self::Asking(asking);
+                        return Poll::Pending;
+                    }
+                },
+                Self::Over => return Poll::Ready(None),
+            }
+        }
     }
 }

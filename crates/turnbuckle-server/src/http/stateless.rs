@@ -7,7 +7,6 @@ use std::{
     future::poll_fn,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use ::http::{
@@ -15,13 +14,14 @@ use ::http::{
     header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName},
 };
 use bytes::Bytes;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use turnbuckle_protocol::{codec::sse, jsonrpc::Request, meta::RequestMeta};
 
 use super::{
     Options,
     body::{Body, Events},
     endpoint::{Head, Permit},
+    heartbeat::Heartbeat,
     refusal,
 };
 use crate::{
@@ -70,8 +70,7 @@ pub(super) async fn answer(
     event_stream(Body::events(CallEvents {
         exchange: Some(exchange),
         written,
-        heartbeat: None,
-        period: options.stream_heartbeat,
+        heartbeat: Heartbeat::new(options.stream_heartbeat),
         _permit: permit,
     }))
 }
@@ -96,9 +95,7 @@ struct CallEvents {
     exchange: Option<Exchange>,
     /// Events that are to be sent next.
     written: Vec<u8>,
-    /// Runs while there is nothing to send: most calls are over before they need a timer.
-    heartbeat: Option<Pin<Box<Sleep>>>,
-    period: Duration,
+    heartbeat: Heartbeat,
     _permit: Permit,
 }
 
@@ -106,7 +103,9 @@ impl Events for CallEvents {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let this = &mut *self;
         while let Some(exchange) = &mut this.exchange {
-            if this.written.len() >= WRITE_SIZE {
+            // What was said goes out before the handler runs on: it is asked again when that is done.
+            let is_said = !this.written.is_empty() && exchange.needs_handler();
+            if is_said || this.written.len() >= WRITE_SIZE {
                 break;
             }
             let Poll::Ready(step) = exchange.poll_step(cx) else {
@@ -124,20 +123,12 @@ impl Events for CallEvents {
             this.exchange = None;
         }
         if !this.written.is_empty() {
-            this.heartbeat = None;
+            this.heartbeat.spoke(Instant::now());
             return Poll::Ready(Some(std::mem::take(&mut this.written).into()));
         }
         if this.exchange.is_none() {
             return Poll::Ready(None);
         }
-        let period = this.period;
-        let heartbeat = this
-            .heartbeat
-            .get_or_insert_with(|| Box::pin(sleep(period)));
-        if heartbeat.as_mut().poll(cx).is_ready() {
-            this.heartbeat = None;
-            return Poll::Ready(Some(Bytes::from_static(b": alive\n\n")));
-        }
-        Poll::Pending
+        this.heartbeat.poll(cx, Instant::now()).map(Some)
     }
 }

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tokio::sync::watch;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_store::{ClientProfile, SessionId};
+
+use crate::ending::Ending;
 
 /// A connection on which all requests of one client come, as far as the requests care.
 #[derive(Default)]
 pub(crate) struct Connected {
-    closing: watch::Sender<bool>,
+    closing: Ending,
     last_client: LastClient,
     id: OnceLock<SessionId>,
 }
@@ -24,13 +25,17 @@ impl Connected {
 
     /// The connection ends: whatever lasts as long as it does ends too.
     pub(crate) fn close(&self) {
-        self.closing.send_replace(true);
+        self.closing.end();
+    }
+
+    /// Says whether the connection has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closing.is_over()
     }
 
     /// Resolves when the connection ends.
     pub(crate) async fn closed(&self) {
-        // The sender that we hold keeps the channel open.
-        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
+        self.closing.over().await;
     }
 
     /// The client that a request describes.

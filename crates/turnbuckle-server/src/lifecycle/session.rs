@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::json;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
@@ -24,7 +25,7 @@ use crate::{
     input,
     reply::Reply,
     request_error, span,
-    subscriptions::{Notice, concerns},
+    subscriptions::{Announcement, concerns},
     tasks::{self, Owner},
 };
 
@@ -274,26 +275,28 @@ pub(crate) fn notice(
     record: &SessionRecord,
     id: SessionId,
     live: &Live,
-    change: &Change,
-) -> Option<Vec<u8>> {
+    announcement: &Announcement,
+) -> Option<Bytes> {
     let rules = rules(record);
     if !record.initialized || (rules.quiet_start && !live.was_answered()) {
         return None;
     }
-    if let Change::Task { task } = change {
-        let owner = Owner::of_session(record.principal.as_ref(), id);
-        let ours = rules.tasks == TaskDesign::Asked && *task.owner == *owner.key();
-        return ours.then(|| tasks::status_notification(task));
-    }
-    if let Change::ElicitationCompleted { id } = change {
-        let is_asked = rules.announces_visits && live.visits.end(id);
-        return is_asked.then(|| input::visit_ended(id));
-    }
-    let notice = Notice::of(change)?;
-    let principal = record.principal.as_ref();
-    match notice.uri {
-        Some(uri) if !concerns(server, principal, &record.subscriptions, uri) => None,
-        _ => Some(notice.message()),
+    match &announcement.change {
+        Change::Task { task } => {
+            let owner = Owner::of_session(record.principal.as_ref(), id);
+            let ours = rules.tasks == TaskDesign::Asked && *task.owner == *owner.key();
+            ours.then(|| tasks::status_notification(task).into())
+        }
+        Change::ElicitationCompleted { id } => {
+            let is_asked = rules.announces_visits && live.visits.end(id);
+            is_asked.then(|| input::visit_ended(id).into())
+        }
+        Change::ResourceUpdated { uri } => {
+            let principal = record.principal.as_ref();
+            concerns(server, principal, &record.subscriptions, uri)
+                .then(|| announcement.message.clone())
+        }
+        _ => Some(announcement.message.clone()).filter(|message| !message.is_empty()),
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::task::AbortHandle;
 use turnbuckle_store::{Change, Lagged, Subscription};
 
 use super::connection::Connection;
-use crate::lifecycle::session;
+use crate::{lifecycle::session, subscriptions::Announcement};
 
 /// Tells the session on a connection of everything that changes from now on.
 pub(super) fn announce(connection: &Arc<Connection>) -> AbortHandle {
@@ -28,9 +28,9 @@ async fn pass_on(connection: Weak<Connection>, mut changes: Subscription) {
             Err(Lagged { .. }) => session::all_changes(&record),
         };
         let id = connection.connected.id();
-        for change in changes {
+        for announcement in changes.into_iter().map(Announcement::new) {
             let (server, live) = (&connection.server, &connection.live);
-            if let Some(message) = session::notice(server, &record, id, live, &change) {
+            if let Some(message) = session::notice(server, &record, id, live, &announcement) {
                 // A peer that does not read makes us lag, and learns later that it missed something.
                 connection.sink.room().await;
                 connection.sink.push(&message);

@@ -2,21 +2,31 @@
 
 use std::io::{self, Read, Stdin, Stdout, Write};
 
+use super::CHUNK;
+
 /// Uses standard input and output as they are.
 pub(super) fn take() -> io::Result<(Input, Output)> {
-    Ok((Input(io::stdin()), Output(io::stdout())))
+    let input = Input {
+        stdin: io::stdin(),
+        chunk: vec![0; CHUNK],
+    };
+    Ok((input, Output(io::stdout())))
 }
 
 /// Standard input.
-pub(super) struct Input(Stdin);
+pub(super) struct Input {
+    stdin: Stdin,
+    chunk: Vec<u8>,
+}
 
 impl Input {
     /// Waits for the next bytes; none at the end.
-    pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self) -> io::Result<&[u8]> {
         loop {
-            match self.0.read(chunk) {
+            match self.stdin.read(&mut self.chunk) {
+                Ok(length) => return Ok(&self.chunk[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                outcome => return outcome,
+                Err(error) => return Err(error),
             }
         }
     }

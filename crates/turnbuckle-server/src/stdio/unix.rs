@@ -2,15 +2,21 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Write},
     os::fd::AsFd,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    buffer::spare_capacity,
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 use tokio::{
     select,
     signal::unix::{Signal, SignalKind, signal},
 };
+
+use super::CHUNK;
 
 /// What goes as a whole into a pipe that has room for anything, without waiting.
 const PIECE: usize = 4096;
@@ -24,22 +30,30 @@ pub(super) fn take() -> io::Result<(Input, Output)> {
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-    Ok((Input(input.into()), Output(output.into())))
+    let input = Input {
+        file: input.into(),
+        chunk: Vec::with_capacity(CHUNK),
+    };
+    Ok((input, Output(output.into())))
 }
 
 /// What was standard input.
-pub(super) struct Input(File);
+pub(super) struct Input {
+    file: File,
+    /// What was read last. It is not cleared in advance: most of it is never touched by small messages.
+    chunk: Vec<u8>,
+}
 
 impl Input {
     /// Waits for the next bytes; none at the end.
-    pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self) -> io::Result<&[u8]> {
         loop {
-            match self.0.read(chunk) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(&self.0, PollFlags::IN)?;
-                }
-                outcome => return outcome,
+            self.chunk.clear();
+            match rustix::io::read(&self.file, spare_capacity(&mut self.chunk)) {
+                Ok(_) => return Ok(&self.chunk),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => wait(&self.file, PollFlags::IN)?,
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -92,7 +106,7 @@ impl Output {
 
 fn wait(file: &File, what: PollFlags) -> io::Result<()> {
     match poll(&mut [PollFd::new(file, what)], None) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

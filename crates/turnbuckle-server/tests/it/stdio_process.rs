@@ -146,6 +146,13 @@ impl Process {
         (rest.collect(), stderr)
     }
 
+    #[cfg(target_os = "linux")]
+    fn has_writer(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let mut names = threads.map(|thread| thread.unwrap().path().join("comm"));
+        names.any(|name| std::fs::read_to_string(name).is_ok_and(|name| name == "mcp stdout\n"))
+    }
+
     #[cfg(unix)]
     fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
@@ -292,4 +299,16 @@ fn a_client_that_leaves_without_a_word_ends_it() {
 
     assert!(child.wait().unwrap().success());
     assert!(begun.elapsed() < Duration::from_secs(4));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_thread_writes_only_what_the_first_could_not() {
+    let mut process = Process::start();
+    process.ping();
+    let before = process.has_writer();
+    process.call(1, "nap");
+    process.next();
+
+    assert_eq!((before, process.has_writer()), (false, true));
 }

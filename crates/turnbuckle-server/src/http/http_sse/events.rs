@@ -4,12 +4,11 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use ::http::{Response, StatusCode};
 use bytes::Bytes;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::Instant;
 use turnbuckle_protocol::codec::sse;
 
 use super::streams::{Opened, Streams};
@@ -18,6 +17,7 @@ use crate::{
     http::{
         body::{Body, Events},
         endpoint::{Endpoint, Head, Permit},
+        heartbeat::Heartbeat,
         post::accepts,
         refusal,
         stateless::event_stream,
@@ -52,8 +52,7 @@ struct StreamEvents {
     greeting: Option<Bytes>,
     /// Ends the connection when the server shuts down; `None` once that is done.
     ending: Option<BoxFuture<()>>,
-    heartbeat: Pin<Box<Sleep>>,
-    period: Duration,
+    heartbeat: Heartbeat,
     _permit: Permit,
 }
 
@@ -65,7 +64,6 @@ impl StreamEvents {
             .write(&mut greeting);
         let (served, connection) = (endpoint.clone(), opened.connection().clone());
         let patience = endpoint.options.shutdown_timeout;
-        let period = endpoint.options.stream_heartbeat;
         Self {
             opened,
             greeting: Some(greeting.into()),
@@ -73,8 +71,7 @@ impl StreamEvents {
                 served.closed().await;
                 connection.wind_down(patience).await;
             })),
-            heartbeat: Box::pin(sleep(period)),
-            period,
+            heartbeat: Heartbeat::new(endpoint.options.stream_heartbeat),
             _permit: permit,
         }
     }
@@ -114,13 +111,9 @@ impl Events for StreamEvents {
         }
         this.poll_ending(cx);
         if let Poll::Ready(events) = this.poll_lines(cx) {
-            this.heartbeat.as_mut().reset(Instant::now() + this.period);
+            this.heartbeat.spoke(Instant::now());
             return Poll::Ready(events);
         }
-        if this.heartbeat.as_mut().poll(cx).is_ready() {
-            this.heartbeat.as_mut().reset(Instant::now() + this.period);
-            return Poll::Ready(Some(Bytes::from_static(b": alive\n\n")));
-        }
-        Poll::Pending
+        this.heartbeat.poll(cx, Instant::now()).map(Some)
     }
 }
