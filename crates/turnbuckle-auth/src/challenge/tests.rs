@@ -1,5 +1,4 @@
 use proptest::prelude::*;
-use turnbuckle_ledger::req;
 
 use super::*;
 
@@ -14,8 +13,6 @@ fn shown(header: &str) -> Vec<String> {
 
 #[test]
 fn reads_the_challenge_of_a_protected_server() {
-    req!("auth.www-authenticate.parse");
-
     let challenges = parse(
         r#"Bearer error="invalid_token", error_description="it has expired", resource_metadata="https://a.example/.well-known/oauth-protected-resource/mcp", scope="a b""#,
     );
