@@ -39,9 +39,14 @@ def list_tools(server):
 
 def steps(server):
     expect(call(server, "steps", {"progressToken": "check"})["content"][0]["text"], "done")
-    heard = [(message["params"]["progress"], message["params"]["total"])
-             for message in server.heard("notifications/progress")]
-    expect(heard, [(1, 3), (2, 3), (3, 3)])
+    # On stdio some answer first.
+    server.wait(lambda _: len(progress(server)) == 3, "not every step was told of", DELIVERY)
+    expect(progress(server), [(1, 3), (2, 3), (3, 3)])
+
+
+def progress(server):
+    return [(message["params"]["progress"], message["params"]["total"])
+            for message in server.heard("notifications/progress")]
 
 
 def announce(server):

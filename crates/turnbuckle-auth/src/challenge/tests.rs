@@ -1,0 +1,139 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn parse(header: &str) -> Vec<Challenge> {
+    Challenge::parse(header).unwrap_or_else(|error| panic!("{header}: {error}"))
+}
+
+/// Schemes and parameters, in a form that is easy to compare.
+fn shown(header: &str) -> Vec<String> {
+    parse(header).iter().map(Challenge::to_string).collect()
+}
+
+#[test]
+fn reads_the_challenge_of_a_protected_server() {
+    let challenges = parse(
+        r#"Bearer error="invalid_token", error_description="it has expired", resource_metadata="https://a.example/.well-known/oauth-protected-resource/mcp", scope="a b""#,
+    );
+
+    let [bearer] = &challenges[..] else {
+        panic!("{challenges:?}");
+    };
+    assert!(bearer.is("BEARER"));
+    assert_eq!(bearer.parameter("Error"), Some("invalid_token"));
+    assert_eq!(bearer.parameter("scope"), Some("a b"));
+    assert_eq!(
+        bearer.parameter("resource_metadata"),
+        Some("https://a.example/.well-known/oauth-protected-resource/mcp")
+    );
+    assert_eq!(bearer.parameter("realm"), None);
+}
+
+#[test]
+fn tells_several_challenges_apart() {
+    assert_eq!(
+        shown(r#"Negotiate, Basic realm="a, b=c", charset=UTF-8, DPoP algs="ES256 EdDSA",Bearer"#),
+        [
+            "Negotiate",
+            r#"Basic realm="a, b=c", charset="UTF-8""#,
+            r#"DPoP algs="ES256 EdDSA""#,
+            "Bearer",
+        ]
+    );
+}
+
+#[test]
+fn credentials_in_place_of_parameters_are_skipped() {
+    assert_eq!(
+        shown("Negotiate YII+/abc==, Bearer scope=a"),
+        ["Negotiate", r#"Bearer scope="a""#]
+    );
+    assert_eq!(shown("NTLM TlRMTVNTUAAC="), ["NTLM"]);
+}
+
+#[test]
+fn what_servers_write_though_they_should_not_is_read() {
+    let url = "https://a.example/x?y=z";
+
+    let unquoted = parse(&format!("Bearer resource_metadata={url} , scope=a"));
+    assert_eq!(unquoted[0].parameter("resource_metadata"), Some(url));
+    assert_eq!(unquoted[0].parameter("scope"), Some("a"));
+
+    let spaced = parse(&format!("bearer\tresource_metadata = \"{url}\",, ,"));
+    assert_eq!(spaced[0].parameter("resource_metadata"), Some(url));
+
+    assert_eq!(shown(""), [""; 0]);
+}
+
+#[test]
+fn the_first_of_two_counts() {
+    let twice = parse(r#"Bearer scope="a", Scope="b""#);
+
+    assert_eq!(twice[0].parameter("scope"), Some("a"));
+}
+
+#[test]
+fn escapes_within_quotes_are_taken_away() {
+    let escaped = parse(r#"Bearer error_description="say \"please\", then \\""#);
+
+    let said = escaped[0].parameter("error_description");
+    assert_eq!(said, Some(r#"say "please", then \"#));
+}
+
+#[test]
+fn nonsense_is_an_error_and_says_where() {
+    for (header, at) in [
+        (r#"="a""#, 0),
+        (r#"scope="a""#, 9),
+        (r#"Bearer scope="a"#, 14),
+        (r#"Bearer scope="a\"#, 14),
+        ("Bearer a=b, scope=, realm=a", 18),
+        (r#"Bearer "a""#, 7),
+        ("Bäarer", 1),
+    ] {
+        let error = Challenge::parse(header).unwrap_err();
+
+        assert_eq!(error, InvalidChallenge::Syntax { at }, "{header}");
+    }
+}
+
+#[test]
+fn a_header_without_end_is_not_read() {
+    let header = "Bearer ".repeat(Challenge::MOST_BYTES);
+
+    assert_eq!(Challenge::parse(&header), Err(InvalidChallenge::TooLong));
+}
+
+#[test]
+fn what_is_written_can_stand_in_a_header() {
+    let challenge = Challenge::bearer().error("invalid_token", "it is \"old\",\r\nSet-Cookie: ä");
+
+    assert_eq!(
+        challenge.to_string(),
+        r#"Bearer error="invalid_token", error_description="it is \"old\",  Set-Cookie:  ""#
+    );
+}
+
+#[test]
+fn no_scopes_say_nothing() {
+    let challenge = Challenge::dpop().scope(&Scopes::default());
+
+    assert_eq!(challenge.to_string(), "DPoP");
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(
+        parameters in prop::collection::vec(("[a-z_]{1,12}", "[\\t -~]{0,40}"), 0..6),
+    ) {
+        let written = parameters.iter().fold(Challenge::bearer(), |challenge, (name, value)| challenge.with(name, value));
+
+        prop_assert_eq!(Challenge::parse(&written.to_string()), Ok(vec![written]));
+    }
+
+    #[test]
+    fn nothing_makes_it_panic(header in any::<String>()) {
+        let _ = Challenge::parse(&header);
+    }
+}

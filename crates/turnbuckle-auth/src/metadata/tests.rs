@@ -1,0 +1,93 @@
+use super::*;
+
+const SERVER: &str = "https://a.example/mcp";
+
+fn resource(json: &str) -> Result<ProtectedResource, InvalidMetadata> {
+    ProtectedResource::parse(json.as_bytes(), SERVER)
+}
+
+#[test]
+fn a_resource_is_read_with_what_it_has_and_without_what_it_has_not() {
+    let json = r#"{"resource":"https://A.example/mcp/","authorization_servers":["https://as.example"],"x":1}"#;
+
+    let metadata = resource(json).unwrap();
+
+    assert_eq!(metadata.authorization_servers, ["https://as.example"]);
+    assert!(metadata.scopes_supported.is_empty());
+}
+
+#[test]
+fn metadata_about_another_resource_is_refused() {
+    for other in [
+        "https://b.example/mcp",
+        "https://a.example",
+        "https://a.example/mcp/x",
+    ] {
+        let json =
+            format!(r#"{{"resource":"{other}","authorization_servers":["https://as.example"]}}"#);
+
+        let found = other.to_owned();
+        assert_eq!(resource(&json), Err(InvalidMetadata::Resource { found }));
+    }
+}
+
+#[test]
+fn metadata_that_names_nobody_is_refused() {
+    let json = format!(r#"{{"resource":"{SERVER}"}}"#);
+
+    assert_eq!(resource(&json), Err(InvalidMetadata::NoAuthorizationServer));
+}
+
+#[test]
+fn metadata_of_the_wrong_shape_is_refused() {
+    for json in ["", "[]", "{}", r#"{"resource":1}"#, "<html>"] {
+        assert!(
+            matches!(resource(json), Err(InvalidMetadata::Shape(_))),
+            "{json}"
+        );
+    }
+}
+
+#[test]
+fn an_issuer_is_compared_byte_for_byte() {
+    let json = br#"{"issuer":"https://as.example","token_endpoint":"https://as.example/t"}"#;
+
+    let metadata = AuthorizationServer::parse(json, "https://as.example").unwrap();
+    assert_eq!(
+        metadata.token_endpoint.as_deref(),
+        Some("https://as.example/t")
+    );
+    for issuer in [
+        "https://as.example/",
+        "https://AS.example",
+        "https://as.example:443",
+    ] {
+        let refused = AuthorizationServer::parse(json, issuer);
+        assert!(
+            matches!(refused, Err(InvalidMetadata::Issuer { .. })),
+            "{issuer}"
+        );
+    }
+}
+
+#[test]
+fn silence_about_pkce_is_no() {
+    let with = |methods: &[&str]| AuthorizationServer {
+        code_challenge_methods_supported: methods.iter().copied().map(Into::into).collect(),
+        ..AuthorizationServer::default()
+    };
+
+    assert_eq!(with(&["plain", "S256"]).check_pkce(), Ok(()));
+    assert_eq!(with(&["plain"]).check_pkce(), Err(InvalidMetadata::NoPkce));
+    assert_eq!(with(&[]).check_pkce(), Err(InvalidMetadata::NoPkce));
+}
+
+#[test]
+fn what_is_written_says_only_what_is_known() {
+    let metadata = ProtectedResource::new(SERVER, ["https://as.example"]);
+
+    assert_eq!(
+        serde_json::to_string(&metadata).unwrap(),
+        r#"{"resource":"https://a.example/mcp","authorization_servers":["https://as.example"],"bearer_methods_supported":["header"]}"#
+    );
+}

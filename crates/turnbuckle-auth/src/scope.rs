@@ -1,0 +1,140 @@
+//! What a token is good for: a set of names, written with spaces between them.
+
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+/// A set of scopes, as in the `scope` of a challenge, a request or a token.
+///
+/// Order and repetition mean nothing; two sets of the same names are equal.
+///
+/// ```
+/// use turnbuckle_auth::Scopes;
+///
+/// let granted: Scopes = "files:read files:write".parse()?;
+/// let needed: Scopes = "files:write".parse()?;
+///
+/// assert!(granted.covers(&needed));
+/// assert_eq!(needed.union(&"admin".parse()?).to_string(), "admin files:write");
+/// # Ok::<(), turnbuckle_auth::InvalidScope>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scopes {
+    names: BTreeSet<String>,
+}
+
+/// A character that no scope may hold: a space within a name, a quote, a backslash, or one beyond ASCII.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidScope;
+
+impl Scopes {
+    /// Says whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Says whether this scope is one of them.
+    pub fn contains(&self, scope: &str) -> bool {
+        self.names.contains(scope)
+    }
+
+    /// Says whether all of `needed` are among them.
+    pub fn covers(&self, needed: &Scopes) -> bool {
+        needed.names.is_subset(&self.names)
+    }
+
+    /// Returns those of both: what to ask for when more is needed than was granted.
+    #[must_use]
+    pub fn union(&self, other: &Scopes) -> Scopes {
+        let names = self.names.union(&other.names).cloned().collect();
+        Scopes { names }
+    }
+
+    /// Returns each of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+}
+
+impl FromStr for Scopes {
+    type Err = InvalidScope;
+
+    /// Reads names with spaces between them; more spaces than needed are fine.
+    fn from_str(text: &str) -> Result<Self, InvalidScope> {
+        let names = text.split(' ').filter(|name| !name.is_empty());
+        names.map(checked).collect()
+    }
+}
+
+impl FromIterator<String> for Scopes {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        let names = names.into_iter().collect();
+        Scopes { names }
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, name) in self.names.iter().enumerate() {
+            let space = if at == 0 { "" } else { " " };
+            write!(f, "{space}{name}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for InvalidScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a scope is made of visible ASCII without quotes and backslashes")
+    }
+}
+
+impl std::error::Error for InvalidScope {}
+
+/// What RFC 6749 lets a scope be made of.
+fn checked(name: &str) -> Result<String, InvalidScope> {
+    let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    if name.bytes().all(is_allowed) {
+        Ok(name.to_owned())
+    } else {
+        Err(InvalidScope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    fn scopes(text: &str) -> Scopes {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn order_repetition_and_spaces_mean_nothing() {
+        assert_eq!(scopes("b a"), scopes(" a  b a "));
+        assert_eq!(scopes("b a").to_string(), "a b");
+        assert!(scopes("").is_empty());
+    }
+
+    #[test]
+    fn more_covers_less() {
+        assert!(scopes("a b c").covers(&scopes("c a")));
+        assert!(scopes("a").covers(&scopes("")));
+        assert!(!scopes("a").covers(&scopes("a b")));
+        assert!(
+            !scopes("files").covers(&scopes("files:read")),
+            "a name is no prefix"
+        );
+    }
+
+    #[test]
+    fn a_union_has_what_was_granted_and_what_is_needed() {
+        assert_eq!(scopes("a b").union(&scopes("b c")), scopes("a b c"));
+    }
+
+    #[test]
+    fn what_would_break_a_header_is_no_scope() {
+        for text in ["a\"b", "a\\b", "a\nb", "ä", "a\tb", "\u{7f}"] {
+            assert_eq!(text.parse::<Scopes>(), Err(InvalidScope), "{text:?}");
+        }
+    }
+}

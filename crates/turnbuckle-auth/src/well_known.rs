@@ -1,0 +1,98 @@
+//! Where metadata is to be found, when nobody has said so.
+
+use crate::place::Place;
+
+/// Returns where the metadata of a protected resource may be: below its path, then at the root of its origin.
+///
+/// Nothing if the URL is none that could be fetched.
+///
+/// ```
+/// use turnbuckle_auth::well_known;
+///
+/// assert_eq!(
+///     well_known::protected_resource("https://a.example/mcp"),
+///     [
+///         "https://a.example/.well-known/oauth-protected-resource/mcp",
+///         "https://a.example/.well-known/oauth-protected-resource",
+///     ]
+/// );
+/// ```
+pub fn protected_resource(resource: &str) -> Vec<String> {
+    let Some(place) = Place::parse(resource) else {
+        return Vec::new();
+    };
+    let root = format!("{}/.well-known/oauth-protected-resource", place.origin);
+    let below = format!("{}{}", place.path_below_root(), place.query);
+    match below.as_str() {
+        "" => vec![root],
+        below => vec![format!("{root}{below}"), root],
+    }
+}
+
+/// Returns where the metadata of an authorization server may be, in the order in which to try.
+///
+/// With a path in the issuer, that is RFC 8414 with the path behind, OpenID Connect with the path behind, and OpenID Connect
+/// with the path in front.
+pub fn authorization_server(issuer: &str) -> Vec<String> {
+    const OAUTH: &str = "/.well-known/oauth-authorization-server";
+    const OPENID: &str = "/.well-known/openid-configuration";
+    let Some(place) = Place::parse(issuer).filter(|place| place.query.is_empty()) else {
+        return Vec::new();
+    };
+    let origin = place.origin;
+    match place.path_below_root().trim_end_matches('/') {
+        "" => vec![format!("{origin}{OAUTH}"), format!("{origin}{OPENID}")],
+        path => vec![
+            format!("{origin}{OAUTH}{path}"),
+            format!("{origin}{OPENID}{path}"),
+            format!("{origin}{path}{OPENID}"),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issuer_with_a_path_has_three_places_and_one_without_has_two() {
+        assert_eq!(
+            authorization_server("https://a.example/tenant1/"),
+            [
+                "https://a.example/.well-known/oauth-authorization-server/tenant1",
+                "https://a.example/.well-known/openid-configuration/tenant1",
+                "https://a.example/tenant1/.well-known/openid-configuration",
+            ]
+        );
+        for issuer in ["https://a.example", "https://a.example/"] {
+            assert_eq!(
+                authorization_server(issuer),
+                [
+                    "https://a.example/.well-known/oauth-authorization-server",
+                    "https://a.example/.well-known/openid-configuration",
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn a_resource_at_the_root_has_one_place() {
+        let root = ["https://a.example:8443/.well-known/oauth-protected-resource"];
+
+        assert_eq!(protected_resource("https://a.example:8443/"), root);
+        assert_eq!(protected_resource("https://a.example:8443"), root);
+    }
+
+    #[test]
+    fn what_cannot_be_fetched_is_nowhere() {
+        for url in [
+            "file:///etc/passwd",
+            "https://user@a.example",
+            "https://a.example/#x",
+        ] {
+            assert!(protected_resource(url).is_empty(), "{url}");
+            assert!(authorization_server(url).is_empty(), "{url}");
+        }
+        assert!(authorization_server("https://a.example/?x").is_empty());
+    }
+}
