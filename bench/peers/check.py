@@ -130,7 +130,7 @@ def check_server(name, entry):
                 wrong.append(f"{name}, {place} {era} {what}: {trouble}")
             proven |= known if trouble else set()
         show(name, place, era, cells)
-    unproven = entry["lacks"].keys() - proven
+    unproven = peers.LACKS.get(name, {}).keys() - proven
     return wrong + [f"{name}, {what}: works, although `peers.py` has a reason why not" for what in unproven]
 
 

@@ -41,6 +41,12 @@ LACKS = {
     "tower-mcp": {
         "http legacy steps": "in a session it puts progress on the GET stream, never on the answer of the call",
     },
+    "pmcp": {
+        "steps": "it lets one notification of progress through in 100 ms, and the last",
+        "http modern announce": "at most 64 may listen to its changes",
+        "http legacy announce": "over HTTP it tells no session of a change",
+        "stdio announce": "on stdio a tool cannot reach the server, which alone can tell of a change",
+    },
 }
 
 
