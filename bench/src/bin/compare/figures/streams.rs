@@ -115,7 +115,7 @@ pub(crate) fn served(
     connections: usize,
     measure: impl AsyncFnOnce(&ServerProcess) -> Result<Sample, Failure>,
 ) -> Result<Option<Sample>, Failure> {
-    let Some(mut command) = peer.http(&["--more"]) else {
+    let Some(mut command) = peer.streams() else {
         return Ok(None);
     };
     descriptors::raise(connections)?;
