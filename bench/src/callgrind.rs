@@ -4,6 +4,7 @@
 //! N. Start, warm-up and shutdown are the same in both and cancel out, and nothing has to be switched
 //! on or off inside a running process.
 
+mod calling;
 mod profile;
 
 use std::{
@@ -33,6 +34,20 @@ pub struct Cost {
     pub spawns: Option<f64>,
     /// One whole answer, to see whether two servers say the same.
     pub answer: String,
+}
+
+impl Cost {
+    /// What one of `count` requests cost by which the second run had more than the first.
+    fn between(once: Profile, twice: Profile, count: u64, answer: String) -> Cost {
+        let each = |twice: u64, once: u64| (twice as f64 - once as f64) / count as f64;
+        Cost {
+            instructions: each(twice.instructions, once.instructions),
+            allocations: each(twice.allocations, once.allocations),
+            writes: each(twice.writes, once.writes),
+            spawns: Some(each(twice.spawns, once.spawns)),
+            answer,
+        }
+    }
 }
 
 /// The tool, found and ready to be used.
@@ -78,21 +93,20 @@ impl Callgrind {
         server: &Command,
         name: &str,
     ) -> Result<Cost, Failure> {
+        // As many as are counted, but not so many that a costly request takes minutes; the same in both runs.
+        let warm_up = requests.min(100);
         let run = |requests| {
-            self.profile(work, requests, server, name)
+            self.profile(work, warm_up + requests, server, name)
                 .map_err(|error| format!("{name}: {error}"))
         };
         let (once, _) = run(requests)?;
         let (twice, answer) = run(2 * requests)?;
         // Every connection is a task, so a count of none means that tasks cannot be seen.
         let sees_tasks = work.transport == Transport::Stdio || once.spawns > 0;
-        let each = |twice: u64, once: u64| (twice as f64 - once as f64) / requests as f64;
+        let cost = Cost::between(once, twice, requests, answer);
         Ok(Cost {
-            instructions: each(twice.instructions, once.instructions),
-            allocations: each(twice.allocations, once.allocations),
-            writes: each(twice.writes, once.writes),
-            spawns: sees_tasks.then(|| each(twice.spawns, once.spawns)),
-            answer,
+            spawns: cost.spawns.filter(|_| sees_tasks),
+            ..cost
         })
     }
 
@@ -110,11 +124,15 @@ impl Callgrind {
             Transport::Http => over_http(&mut command, work, &prepared, requests)?,
             Transport::Stdio => over_stdio(&mut command, work, &prepared, requests)?,
         };
-        let profile = std::fs::read(&file)?;
+        Ok((self.read(&file)?, answer))
+    }
+
+    fn read(&self, file: &Path) -> Result<Profile, Failure> {
+        let profile = std::fs::read(file)?;
         if self.keep.is_none() {
-            std::fs::remove_file(&file)?;
+            std::fs::remove_file(file)?;
         }
-        Ok((Profile::parse(&String::from_utf8_lossy(&profile))?, answer))
+        Profile::parse(&String::from_utf8_lossy(&profile))
     }
 
     /// The command that runs a server under callgrind.
@@ -191,11 +209,9 @@ fn drive(
 ) -> Result<String, Failure> {
     wire.open(work.era)?;
     let mut answer = String::new();
-    // As many as are counted, but not so many that a costly request takes minutes.
-    let warm_up = requests.min(100);
-    for turn in 0..warm_up + requests {
+    for turn in 0..requests {
         // Ids of one length, and the last one the same in every run.
-        let id = 1_000_000 - (warm_up + requests) + turn;
+        let id = 1_000_000 - requests + turn;
         let received = wire.ask(prepared, &prepared.body(id))?;
         prepared.check(id, &received)?;
         answer = received.answer;

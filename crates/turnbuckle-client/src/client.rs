@@ -14,7 +14,6 @@ use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::{Implementation, LogLevel};
 
 pub(crate) use asking::{Beside, Reply, complete};
-pub(crate) use methods::object;
 
 use crate::builder::ClientBuilder;
 use crate::error::TransportError;
@@ -157,8 +156,7 @@ impl Inner {
     /// Sends an answer to a request of the server's.
     pub(crate) async fn send(&self, message: Vec<u8>) -> Result<(), TransportError> {
         let rules = self.rules();
-        let mut headers = http::HeaderMap::new();
-        message::version_header(&mut headers, &rules);
+        let headers = message::version_header(&rules);
         self.transport.send(message, headers, &self.hub).await
     }
 }

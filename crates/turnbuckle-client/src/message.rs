@@ -1,6 +1,6 @@
 //! Puts requests into bytes: the envelope, `_meta`, and the headers that repeat parts of them.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use serde::Serialize;
 use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::codec::headers::encode;
@@ -129,30 +129,33 @@ fn join_lines(json: &mut [u8]) {
     }
 }
 
-static METHOD: HeaderName = HeaderName::from_static("mcp-method");
-static NAME: HeaderName = HeaderName::from_static("mcp-name");
-static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// Makes the headers of a message: version, method, and the name of what is asked for.
-pub(crate) fn headers(rules: &Rules, method: &str, name: Option<&str>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    version_header(&mut headers, rules);
+/// The headers of one message, each name once: those of its transport come on top when it is sent.
+pub(crate) type HeaderList = Vec<(HeaderName, HeaderValue)>;
+
+/// Makes the headers of a request: version, method, and the name of what is asked for.
+pub(crate) fn headers(rules: &Rules, method: &'static str, name: Option<&str>) -> HeaderList {
+    // Room for what the transport adds.
+    let mut headers = HeaderList::with_capacity(8);
+    headers.extend(version(rules));
     if rules.mirrored {
-        let name = name.map(|name| (&NAME, encode(name)));
-        let method = Some((&METHOD, std::borrow::Cow::Borrowed(method)));
-        for (header, value) in method.into_iter().chain(name) {
-            // What `encode` makes is always a header value, and so is the name of a method.
-            if let Ok(value) = HeaderValue::from_str(&value) {
-                headers.insert(header.clone(), value);
-            }
-        }
+        headers.push((METHOD, HeaderValue::from_static(method)));
+        // What `encode` makes is always a header value.
+        let name = name.and_then(|name| HeaderValue::from_str(&encode(name)).ok());
+        headers.extend(name.map(|name| (NAME, name)));
     }
     headers
 }
 
-/// Adds the header that says which revision is spoken, where there is one.
-pub(crate) fn version_header(headers: &mut HeaderMap, rules: &Rules) {
-    if let Some(version) = &rules.version_header {
-        headers.insert(VERSION.clone(), version.clone());
-    }
+/// Makes the headers of a message that is no request: only which revision is spoken, where that is said.
+pub(crate) fn version_header(rules: &Rules) -> HeaderList {
+    version(rules).into_iter().collect()
+}
+
+fn version(rules: &Rules) -> Option<(HeaderName, HeaderValue)> {
+    let version = rules.version_header.as_ref()?;
+    Some((VERSION, version.clone()))
 }

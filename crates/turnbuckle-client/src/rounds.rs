@@ -14,15 +14,14 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::method::Method;
-use turnbuckle_protocol::types::{
-    CallToolParams, GetPromptParams, InputResponses, ReadResourceParams, ResultType,
-};
+use turnbuckle_protocol::types::{GetPromptParams, InputResponses, ReadResourceParams, ResultType};
 
 pub(crate) use questions::Question;
 
 use crate::call::Options;
 use crate::client::{Beside, Client, Reply, complete};
 use crate::error::CallError;
+use crate::tools::ToolCall;
 
 /// Parameters that can carry answers.
 pub(crate) trait Answerable: Serialize + Versioned + Clone {
@@ -41,28 +40,36 @@ macro_rules! answerable {
     )*};
 }
 
-answerable!(CallToolParams, GetPromptParams, ReadResourceParams);
+answerable!(GetPromptParams, ReadResourceParams);
+
+impl Answerable for ToolCall {
+    fn answer(&mut self, responses: InputResponses, state: Option<String>) {
+        self.params.input_responses = (!responses.is_empty()).then_some(responses);
+        self.params.request_state = state;
+    }
+}
 
 impl Client {
     /// Asks as often as the server has questions, within the bounds of the call.
     pub(crate) async fn ask_in_rounds<P: Answerable>(
         &self,
         method: &'static Method,
-        mut params: P,
+        params: &P,
         beside: Beside<'_>,
         options: &Options,
     ) -> Result<Reply, CallError> {
+        let mut params = Cow::Borrowed(params);
         let mut visited = visits::Visited::default();
         let mut round = 0;
         // All rounds together have one total; what answering takes in between is not the server's time.
         let mut left = Cow::Borrowed(options);
         loop {
             let begun = Instant::now();
-            let reply = self.ask_once(method, &params, &beside, &left).await;
+            let reply = self.ask_once(method, &*params, &beside, &left).await;
             let took = begun.elapsed();
             let reply = match reply {
                 Err(error) if round < options.max_rounds => {
-                    self.visit_first(error, &mut visited, options).await?;
+                    Box::pin(self.visit_first(error, &mut visited, options)).await?;
                     left.to_mut().spent += took;
                     round += 1;
                     continue;
@@ -79,8 +86,8 @@ impl Client {
                 return Err(no_more_rounds(method.name, &reply, round));
             }
             let questions = questions::Questions::of(method.name, &reply)?;
-            let (responses, state) = self.answer_all(method.name, questions).await?;
-            params.answer(responses, state);
+            let (responses, state) = Box::pin(self.answer_all(method.name, questions)).await?;
+            params.to_mut().answer(responses, state);
             left.to_mut().spent += took;
             round += 1;
         }
@@ -94,7 +101,7 @@ impl Client {
         beside: Beside<'_>,
         options: &Options,
     ) -> Result<R, CallError> {
-        let reply = self.ask_in_rounds(method, params, beside, options).await?;
+        let reply = self.ask_in_rounds(method, &params, beside, options).await?;
         complete(method.name, &reply)?;
         reply.read(method.name)
     }

@@ -10,6 +10,7 @@ mod fingerprint;
 mod known;
 mod mirrored;
 mod output;
+mod params;
 mod pinned;
 #[cfg(not(feature = "validation"))]
 mod unchecked;
@@ -18,6 +19,7 @@ pub use digest::{BadDigest, ToolDigest};
 pub use fingerprint::ToolFingerprint;
 pub(crate) use known::KnownTools;
 pub use output::{StructuredError, ToolOutput};
+pub(crate) use params::ToolCall;
 
 #[cfg(not(feature = "validation"))]
 use unchecked as checked;

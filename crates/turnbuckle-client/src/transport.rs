@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use turnbuckle_protocol::RequestId;
 
 use crate::answer::Answer;
@@ -14,6 +13,7 @@ use crate::http::{Endpoint, HttpSse};
 use crate::hub::Hub;
 use crate::lifecycle::Rules;
 use crate::lines;
+use crate::message::HeaderList;
 use crate::stdio::{self, Process};
 
 /// A request ready to be sent.
@@ -26,7 +26,7 @@ pub(crate) struct Outgoing {
     /// The whole message on one line, without a line end.
     pub(crate) body: Vec<u8>,
     /// What goes along on HTTP; other transports have no place for it.
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: HeaderList,
     /// How the revision wants it carried.
     pub(crate) rules: Arc<Rules>,
 }
@@ -63,7 +63,7 @@ impl Transport {
     pub(crate) async fn send(
         &self,
         message: Vec<u8>,
-        headers: HeaderMap,
+        headers: HeaderList,
         hub: &Arc<Hub>,
     ) -> Result<(), TransportError> {
         match self {

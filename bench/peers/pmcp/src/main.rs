@@ -15,14 +15,15 @@ use contract::{
     STEPS, Sum, TOLD, extra_tools,
 };
 use pmcp::{
-    Server, ServerBuilder, ServerCapabilities, SimpleTool, TypedTool, TypedToolWithOutput,
+    Server, ServerBuilder, ServerCapabilities, TypedToolWithOutput,
     server::axum_router::concurrent_router,
     types::{
-        ServerNotification, ToolCapabilities,
+        CallToolResult, Content, ServerNotification, ToolCapabilities,
         protocol::{LATEST_PROTOCOL_VERSION, PROTOCOL_VERSION_2026_07_28, ProtocolVersion},
     },
 };
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -60,8 +61,9 @@ fn server(contract: &Contract, itself: &Itself) -> pmcp::Result<Server> {
         );
     server = with_basics(server);
     for (name, description) in extra_tools(contract.extra) {
-        let tool = TypedTool::new(&name, |_: Order, _| Box::pin(async { Ok(text(FOUND)) }));
-        server = server.tool(&name, tool.with_description(description));
+        server = server.tool_with_result_and_description(name, description, |_: Order, _| {
+            Box::pin(async { Ok(text(FOUND)) })
+        });
     }
     if contract.more {
         server = with_more(server, Arc::clone(itself));
@@ -79,42 +81,43 @@ fn capabilities(contract: &Contract) -> ServerCapabilities {
 }
 
 fn with_basics(server: ServerBuilder) -> ServerBuilder {
-    let echo = TypedTool::new("echo", |Echo { message }, _| {
-        Box::pin(async { Ok(Value::String(message)) })
-    });
     let add = TypedToolWithOutput::new("add", |Add { a, b }, _| {
         Box::pin(async move { Ok(Sum { sum: a + b }) })
     });
     server
-        .tool("echo", echo.with_description(ECHO))
+        // A tool that returns a string has it in quotation marks in its result.
+        .tool_with_result_and_description("echo", ECHO, |Echo { message }, _| {
+            Box::pin(async { Ok(text(message)) })
+        })
         .tool("add", add.with_description(ADD))
 }
 
 fn with_more(server: ServerBuilder, itself: Itself) -> ServerBuilder {
-    let steps = SimpleTool::new("steps", |_, extra| {
-        Box::pin(async move {
-            for step in 1..=STEP_COUNT {
-                let total = Some(STEP_COUNT.into());
-                extra.report_progress(step.into(), total, None).await?;
-            }
-            Ok(text(DONE))
-        })
-    });
-    let announce = SimpleTool::new("announce", move |_, _| {
-        let server = itself.get().and_then(Weak::upgrade);
-        Box::pin(async move {
-            if let Some(server) = server {
-                let changed = ServerNotification::ToolsChanged;
-                server.send_notification(changed).await;
-            }
-            Ok(text(TOLD))
-        })
-    });
     server
-        .tool("steps", steps.with_description(STEPS))
-        .tool("announce", announce.with_description(ANNOUNCE))
+        .tool_with_result_and_description("steps", STEPS, |Nothing {}, extra| {
+            Box::pin(async move {
+                for step in 1..=STEP_COUNT {
+                    let total = Some(STEP_COUNT.into());
+                    extra.report_progress(step.into(), total, None).await?;
+                }
+                Ok(text(DONE))
+            })
+        })
+        .tool_with_result_and_description("announce", ANNOUNCE, move |Nothing {}, _| {
+            let server = itself.get().and_then(Weak::upgrade);
+            Box::pin(async move {
+                if let Some(server) = server {
+                    let changed = ServerNotification::ToolsChanged;
+                    server.send_notification(changed).await;
+                }
+                Ok(text(TOLD))
+            })
+        })
 }
 
-fn text(text: &str) -> Value {
-    Value::String(text.to_owned())
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+fn text(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::new(vec![Content::text(text.into())])
 }

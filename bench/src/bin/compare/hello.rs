@@ -1,4 +1,4 @@
-//! `bench/hello`, built as a user builds it: on its own, with the profile that cargo has by default.
+//! `bench/hello`, built on its own as a user builds it, and with the profile that the peers' servers have.
 
 use std::{
     path::{Path, PathBuf},
@@ -29,6 +29,8 @@ fn build() -> Result<PathBuf, Failure> {
         .arg(package.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(&target)
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
+        .env("CARGO_PROFILE_RELEASE_LTO", "thin")
         .stdout(Stdio::null())
         .status()?;
     match status.success() {

@@ -118,14 +118,20 @@ impl Bench {
                     Transport::Http => ["http", "--listen", "127.0.0.1:0"].as_slice(),
                     Transport::Stdio => &["stdio"],
                 };
-                self.cost(&elsewhere, scenario, &self.bare, first)
+                match scenario.bare_client {
+                    Some(client) => self.cost_of_client(&elsewhere, scenario, client),
+                    None => self.cost(&elsewhere, scenario, &self.bare, first),
+                }
             });
             let first = match scenario.work.transport {
                 Transport::Http => ["--listen", "127.0.0.1:0"].as_slice(),
                 Transport::Stdio => &["--stdio"],
             };
             let product = product
-                .map(|product| self.cost(&self.callgrind, scenario, product, first))
+                .map(|product| match scenario.bare_client {
+                    Some(_) => self.cost_of_client(&self.callgrind, scenario, scenario.server),
+                    None => self.cost(&self.callgrind, scenario, product, first),
+                })
                 .transpose();
             (limit.join(), product)
         });
@@ -135,6 +141,21 @@ impl Bench {
             product: product?,
             record: records::record(scenario.name),
         })
+    }
+
+    /// Measures a client that calls the limit of servers.
+    fn cost_of_client(
+        &self,
+        callgrind: &Callgrind,
+        scenario: &Scenario,
+        client: &str,
+    ) -> Result<Cost, Failure> {
+        let mut server = Command::new(&self.bare);
+        server.args(["http", "--listen", "127.0.0.1:0"]);
+        let calls = self.requests.unwrap_or(scenario.requests);
+        let name = format!("{}.{client}", scenario.name);
+        let client = beside_this_program(client)?;
+        callgrind.per_call(scenario.work.era, calls, &client, &mut server, &name)
     }
 
     fn cost(

@@ -19,6 +19,8 @@ pub(crate) struct Scenario {
     pub(crate) budget: Budget,
     /// The program that is measured.
     pub(crate) server: &'static str,
+    /// The program that does no more than it has to, where that is not `bare`: it calls, and is measured as it does.
+    pub(crate) bare_client: Option<&'static str>,
 }
 
 /// The most that a request may cost; more is a failure of `--check`.
@@ -66,6 +68,9 @@ const ECHO_SERVER: &str = "echo-server";
 /// The same server, with arguments and results checked against the schemas.
 const CHECKED_SERVER: &str = "checked-server";
 
+/// A client that is written with our library.
+const ECHO_CLIENT: &str = "echo-client";
+
 const fn scenario(
     name: &'static str,
     (transport, era, ask): (Transport, Era, Ask),
@@ -82,10 +87,20 @@ const fn scenario(
         requests,
         budget,
         server: ECHO_SERVER,
+        bare_client: None,
     }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 11] = [
+/// A call of `echo` with 50 bytes, as it costs the client.
+const fn call(name: &'static str, era: Era, budget: Budget) -> Scenario {
+    Scenario {
+        server: ECHO_CLIENT,
+        bare_client: Some("bare-client"),
+        ..scenario(name, (Http, era, Ask::Echo(50)), 300, budget)
+    }
+}
+
+pub(crate) const SCENARIOS: [Scenario; 13] = [
     scenario(
         "http-modern-50",
         (Http, Modern, Ask::Echo(50)),
@@ -160,4 +175,6 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
         1000,
         Budget::times(1.4),
     ),
+    call("client-modern-50", Modern, Budget::times(2.0)),
+    call("client-legacy-50", Legacy, Budget::times(2.1)),
 ];

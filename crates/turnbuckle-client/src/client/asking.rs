@@ -16,7 +16,7 @@ use crate::call::Options;
 use crate::error::{CallError, TransportError};
 use crate::hub::Hub;
 use crate::lifecycle::{Agreed, Rules};
-use crate::message::{self, Extra};
+use crate::message::{self, Extra, HeaderList};
 use crate::progress::Watching;
 use crate::transport::Outgoing;
 
@@ -38,7 +38,7 @@ pub(crate) struct Beside<'a> {
     /// What is asked for, where `Mcp-Name` repeats it.
     pub(crate) name: Option<&'a str>,
     /// Further headers, as `Mcp-Param-*`.
-    pub(crate) headers: http::HeaderMap,
+    pub(crate) headers: HeaderList,
 }
 
 impl Client {
@@ -76,20 +76,37 @@ impl Client {
             .await
         {
             Err(CallError::Disconnected { source, .. }) if begins_anew(&source, &agreed.rules) => {
-                let renewed = Arc::clone(&self.inner).renewed(agreed).await;
-                renewed.map_err(|error| {
-                    tracing::debug!(%error, "no new session");
-                    CallError::Disconnected {
-                        method: method.name,
-                        source,
-                    }
-                })?;
-                let agreed = self.inner.agreed();
-                self.exchange(&agreed, method, params, beside, options)
-                    .await
+                let anew = self.ask_anew(agreed, source, method, params, beside, options);
+                Box::pin(anew).await
             }
             outcome => outcome,
         }
+    }
+
+    /// Begins a new session in place of one that is over, and asks again.
+    async fn ask_anew<P>(
+        &self,
+        over: Arc<Agreed>,
+        source: TransportError,
+        method: &'static Method,
+        params: &P,
+        beside: &Beside<'_>,
+        options: &Options,
+    ) -> Result<Reply, CallError>
+    where
+        P: Serialize + Versioned + Clone,
+    {
+        let renewed = Arc::clone(&self.inner).renewed(over).await;
+        renewed.map_err(|error| {
+            tracing::debug!(%error, "no new session");
+            CallError::Disconnected {
+                method: method.name,
+                source,
+            }
+        })?;
+        let agreed = self.inner.agreed();
+        self.exchange(&agreed, method, params, beside, options)
+            .await
     }
 
     async fn exchange<P>(
@@ -125,7 +142,7 @@ impl Client {
             reason: error.to_string(),
         })?;
         let mut headers = message::headers(rules, method.name, beside.name);
-        headers.extend(beside.headers.clone());
+        headers.extend_from_slice(&beside.headers);
         let unanswered = self.inner.hub.given_up.unless_answered(id.clone());
         let outgoing = Outgoing {
             id,

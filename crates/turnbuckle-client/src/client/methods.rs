@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
 use turnbuckle_protocol::method::{self, Method};
 use turnbuckle_protocol::types::{
-    CallToolParams, CompleteParams, CompleteResult, Completion, EmptyParams, EmptyResult,
-    GetPromptParams, GetPromptResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, LogLevel, Prompt, ReadResourceParams, ReadResourceResult,
-    Resource, ResourceTemplate, SetLevelParams, SubscribeParams, Tool,
+    CompleteParams, CompleteResult, Completion, EmptyParams, EmptyResult, GetPromptParams,
+    GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, LogLevel, Prompt, ReadResourceParams, ReadResourceResult, Resource,
+    ResourceTemplate, SetLevelParams, SubscribeParams, Tool,
 };
 
 use super::{Beside, Client};
@@ -17,7 +16,7 @@ use crate::cache::{Hints, Origin};
 use crate::call::{Call, Options};
 use crate::error::CallError;
 use crate::pages::Pages;
-use crate::tools::ToolOutput;
+use crate::tools::{ToolCall, ToolOutput};
 
 impl Client {
     /// Calls a tool. Its arguments are anything that becomes a JSON object.
@@ -26,11 +25,9 @@ impl Client {
         name: impl Into<String>,
         arguments: impl Serialize,
     ) -> Call<ToolOutput> {
-        let arguments = object(&method::TOOLS_CALL, &arguments);
-        let mut params = CallToolParams::new(name);
+        let call = ToolCall::new(name, &arguments);
         Call::new(self, async move |client: Client, options: Options| {
-            params.arguments = arguments?;
-            client.call_as_known(params, &options).await
+            client.call_as_known(call?, &options).await
         })
     }
 
@@ -227,21 +224,4 @@ impl<'a> Beside<'a> {
             ..Self::default()
         }
     }
-}
-
-/// Makes arguments of whatever the caller gave: an object, or nothing.
-pub(crate) fn object(
-    method: &Method,
-    arguments: &impl Serialize,
-) -> Result<Option<JsonObject>, CallError> {
-    let reason = match serde_json::to_value(arguments) {
-        Ok(Value::Object(object)) => return Ok(Some(object)),
-        Ok(Value::Null) => return Ok(None),
-        Ok(_) => "the arguments are no object".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(CallError::Unsendable {
-        method: method.name,
-        reason,
-    })
 }

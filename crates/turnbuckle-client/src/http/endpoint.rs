@@ -13,7 +13,7 @@ mod stream;
 use std::{sync::Arc, time::Duration};
 
 use ::http::{
-    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+    HeaderName, HeaderValue, Method, StatusCode,
     header::{ACCEPT, CONTENT_TYPE},
 };
 use bytes::Bytes;
@@ -28,8 +28,8 @@ use super::{
     wire::{HttpError, Response, Wire},
 };
 use crate::{
-    answer::Answer, error::TransportError, hub::Hub, lifecycle::Rules, traffic::Direction,
-    transport::Outgoing,
+    answer::Answer, error::TransportError, hub::Hub, lifecycle::Rules, message::HeaderList,
+    traffic::Direction, transport::Outgoing,
 };
 
 const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -125,7 +125,7 @@ impl Endpoint {
     pub(crate) async fn send(
         &self,
         message: Vec<u8>,
-        headers: HeaderMap,
+        headers: HeaderList,
         hub: &Arc<Hub>,
     ) -> Result<(), TransportError> {
         self.shared.closing.check()?;
@@ -189,14 +189,14 @@ impl Drop for Endpoint {
 impl Shared {
     async fn post(
         &self,
-        mut headers: HeaderMap,
+        mut headers: HeaderList,
         session: Option<&HeaderValue>,
         body: Bytes,
     ) -> Result<Response, HttpError> {
-        headers.insert(ACCEPT, EITHER);
-        headers.insert(CONTENT_TYPE, JSON);
+        headers.push((ACCEPT, EITHER));
+        headers.push((CONTENT_TYPE, JSON));
         if let Some(id) = session {
-            headers.insert(MCP_SESSION_ID, id.clone());
+            headers.push((MCP_SESSION_ID, id.clone()));
         }
         self.wire
             .send(&Method::POST, &self.url, &headers, body)
@@ -210,8 +210,7 @@ impl Shared {
         session: Option<&HeaderValue>,
         after: Option<&HeaderValue>,
     ) -> Result<Response, HttpError> {
-        let mut headers = HeaderMap::with_capacity(4);
-        headers.insert(ACCEPT, EVENTS);
+        let mut headers = vec![(ACCEPT, EVENTS)];
         let optional = [
             (MCP_PROTOCOL_VERSION, rules.version_header.as_ref()),
             (MCP_SESSION_ID, session),
@@ -219,7 +218,7 @@ impl Shared {
         ];
         for (name, value) in optional {
             if let Some(value) = value {
-                headers.insert(name, value.clone());
+                headers.push((name, value.clone()));
             }
         }
         self.wire
@@ -228,7 +227,7 @@ impl Shared {
     }
 
     /// Posts a message and expects no more than that it was taken.
-    async fn tell(&self, message: Vec<u8>, headers: HeaderMap) -> Result<(), TransportError> {
+    async fn tell(&self, message: Vec<u8>, headers: HeaderList) -> Result<(), TransportError> {
         let session = self.session.id();
         let response = self.post(headers, session.as_ref(), message.into()).await?;
         match response.status() {

@@ -6,9 +6,11 @@ use ::http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{
         ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
-        EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+        EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
 };
+
+use super::url::Origin;
 
 /// Who we are, for servers that refuse those who do not say.
 const OURS: HeaderValue =
@@ -47,6 +49,16 @@ impl Headers {
         Self(HeaderMap::from_iter([(USER_AGENT, OURS)]))
     }
 
+    /// Says whom requests are for, and that we could unpack nothing: a small body that unpacks to a huge one would pass
+    /// every limit.
+    pub(super) fn address(&mut self, origin: &Origin) {
+        if !self.0.contains_key(HOST) {
+            self.0.insert(HOST, origin.host_header());
+        }
+        let identity = HeaderValue::from_static("identity");
+        self.0.insert(ACCEPT_ENCODING, identity);
+    }
+
     /// Adds a header; one of the same name stays, except for our own.
     pub(crate) fn add(&mut self, name: &str, value: &str) -> Result<(), BadHeader> {
         let owned = || name.to_owned();
@@ -67,13 +79,13 @@ impl Headers {
     }
 
     /// Makes the headers of one request: these, and its own, which win.
-    pub(crate) fn with(&self, own: &HeaderMap) -> HeaderMap {
-        let mut all = HeaderMap::with_capacity(self.0.len() + own.len() + 1);
-        for (name, value) in self.0.iter().filter(|(name, _)| !own.contains_key(*name)) {
-            all.append(name.clone(), value.clone());
+    pub(crate) fn with(&self, own: &[(HeaderName, HeaderValue)]) -> HeaderMap {
+        let mut all = HeaderMap::with_capacity(self.0.len() + own.len());
+        for (name, value) in &self.0 {
+            all.append(name, value.clone());
         }
         for (name, value) in own {
-            all.append(name.clone(), value.clone());
+            all.insert(name, value.clone());
         }
         all
     }
@@ -124,10 +136,7 @@ mod tests {
         headers.add("Authorization", "Bearer sesame").unwrap();
         headers.add("X-Key", "sesame").unwrap();
 
-        let shown = format!(
-            "{headers:?} {headers:#?} {:?}",
-            headers.with(&HeaderMap::new())
-        );
+        let shown = format!("{headers:?} {headers:#?} {:?}", headers.with(&[]));
 
         assert!(shown.contains("x-key"));
         assert!(!shown.contains("sesame"), "{shown}");
@@ -165,7 +174,7 @@ mod tests {
         headers.add("x-a", "1").unwrap();
         headers.add("x-a", "2").unwrap();
         headers.add("User-Agent", "mine").unwrap();
-        let own = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("a/b"))]);
+        let own = [(ACCEPT, HeaderValue::from_static("a/b"))];
 
         let all = headers.with(&own);
 

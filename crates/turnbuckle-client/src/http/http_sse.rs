@@ -4,7 +4,7 @@ mod line;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ::http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
+use ::http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use bytes::Bytes;
 use turnbuckle_protocol::{RequestId, jsonrpc::write_notification, method, types::CancelledParams};
 
@@ -16,7 +16,8 @@ use super::{
     wire::{Response, Wire},
 };
 use crate::{
-    answer::Answer, error::TransportError, hub::Hub, traffic::Direction, transport::Outgoing,
+    answer::Answer, error::TransportError, hub::Hub, message::HeaderList, traffic::Direction,
+    transport::Outgoing,
 };
 
 /// A server of HTTP+SSE.
@@ -94,7 +95,7 @@ impl HttpSse {
     pub(crate) async fn send(
         &self,
         message: Vec<u8>,
-        headers: HeaderMap,
+        headers: HeaderList,
         hub: &Arc<Hub>,
     ) -> Result<(), TransportError> {
         let line = self.line()?;
@@ -158,10 +159,10 @@ impl HttpSse {
 async fn post(
     wire: &Wire,
     line: &Line,
-    mut headers: HeaderMap,
+    mut headers: HeaderList,
     body: Bytes,
 ) -> Result<Response, super::HttpError> {
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
     wire.send(&Method::POST, &line.post, &headers, body).await
 }
 
@@ -205,7 +206,7 @@ impl Drop for Waits<'_> {
         let (wire, line) = (Arc::clone(&self.server.wire), Arc::clone(self.line));
         runtime.spawn(async move {
             let told = taken(async {
-                post(&wire, &line, HeaderMap::new(), message.into()).await?;
+                post(&wire, &line, HeaderList::new(), message.into()).await?;
                 Ok(())
             });
             if let Err(error) = told.await {

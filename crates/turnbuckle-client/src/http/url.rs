@@ -7,15 +7,21 @@ mod tests;
 
 use std::{fmt, net::Ipv6Addr, str::FromStr, sync::Arc};
 
-use ::http::Uri;
+use ::http::{HeaderValue, Uri};
 
 /// The address of an endpoint: `http` or `https`, a host, no user and no fragment.
+///
+/// Cheap to clone: every response remembers where it came from.
 #[derive(Clone)]
-pub(crate) struct Url {
-    text: Arc<str>,
+pub(crate) struct Url(Arc<Parts>);
+
+struct Parts {
+    text: Box<str>,
     /// Where the path begins, right after the authority.
     path: usize,
     uri: Uri,
+    /// The path and the query alone.
+    target: Uri,
     origin: Origin,
 }
 
@@ -59,19 +65,33 @@ pub enum BadUrl {
 }
 
 impl Url {
-    /// Returns what an HTTP library wants to see; cheap to clone.
+    /// Returns what a connector wants to see; cheap to clone.
     pub(crate) fn uri(&self) -> &Uri {
-        &self.uri
+        &self.0.uri
+    }
+
+    /// Returns what a request for it names: the path and the query.
+    pub(crate) fn target(&self) -> &Uri {
+        &self.0.target
     }
 
     pub(crate) fn origin(&self) -> &Origin {
-        &self.origin
+        &self.0.origin
     }
 }
 
 impl Origin {
     pub(crate) fn is_https(&self) -> bool {
         self.scheme == Scheme::Https
+    }
+
+    /// Returns what `Host` says: the port only where it is not the usual one.
+    pub(crate) fn host_header(&self) -> HeaderValue {
+        let host = match self.port == self.scheme.port() {
+            true => HeaderValue::from_str(&self.host),
+            false => HeaderValue::try_from(format!("{}:{}", self.host, self.port)),
+        };
+        host.expect("a host has no character that a header cannot hold")
     }
 }
 
@@ -90,12 +110,15 @@ impl FromStr for Url {
         }
         let authority = rest.split(['/', '?']).next().unwrap_or_default();
         let origin = Origin::read(scheme, authority)?;
-        Ok(Self {
+        let uri: Uri = text.parse().map_err(|_| BadUrl::Character)?;
+        let target = uri.path_and_query().cloned();
+        Ok(Self(Arc::new(Parts {
             text: text.into(),
             path: text.len() - rest.len() + authority.len(),
-            uri: text.parse().map_err(|_| BadUrl::Character)?,
+            target: target.map_or_else(Uri::default, Uri::from),
+            uri,
             origin,
-        })
+        })))
     }
 }
 
@@ -181,9 +204,9 @@ impl fmt::Display for Origin {
 /// Leaves the query out, in which people put keys.
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.text.split_once('?') {
+        match self.0.text.split_once('?') {
             Some((before, _)) => write!(f, "{before}?***"),
-            None => f.write_str(&self.text),
+            None => f.write_str(&self.0.text),
         }
     }
 }

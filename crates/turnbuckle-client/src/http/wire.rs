@@ -3,12 +3,14 @@
 //! Talks to one origin only. What is configured, such as a token, therefore never reaches another one,
 //! whatever redirects say. Knows nothing of messages: bodies are bytes, and streams are events.
 
+mod arriving;
 mod connection;
 mod dial;
 mod error;
 mod events;
 #[cfg(not(feature = "tls"))]
 mod no_tls;
+mod pool;
 mod redirect;
 mod refusal;
 mod response;
@@ -20,20 +22,20 @@ mod tests;
 
 use std::time::Duration;
 
-use ::http::{HeaderMap, HeaderValue, Method, Request, header::ACCEPT_ENCODING};
+use ::http::{HeaderName, HeaderValue, Method, Request};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioTimer},
-};
+use hyper::{body::Incoming, client::conn::http1};
 
 #[cfg(not(feature = "tls"))]
 use no_tls as security;
 #[cfg(feature = "tls")]
 use tls as security;
 
-use self::redirect::Redirects;
+use self::{
+    pool::{Lease, Pool},
+    redirect::Redirects,
+};
 use super::{
     headers::Headers,
     url::{Origin, Url},
@@ -47,16 +49,11 @@ pub(crate) use self::{
     response::{Body, Response},
 };
 
-/// How long a connection without work is kept. Most servers close theirs sooner.
-const IDLE: Duration = Duration::from_secs(30);
-
-/// How many of them are kept.
-const MAX_IDLE: usize = 16;
-
 /// Sends requests to one origin, over as many connections as it takes.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    client: Client<Dialer, Full<Bytes>>,
+    dialer: Dialer,
+    pool: Pool,
     origin: Origin,
     headers: Headers,
     limits: Limits,
@@ -85,20 +82,17 @@ impl Wire {
     pub(crate) fn new(
         url: &Url,
         dialer: Dialer,
-        headers: Headers,
+        mut headers: Headers,
         limits: Limits,
     ) -> Result<Self, HttpError> {
         let dialer = match url.origin().is_https() {
             true => security::secured(dialer)?,
             false => dialer,
         };
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(MAX_IDLE)
-            .build(dialer.within(limits.connect));
+        headers.address(url.origin());
         Ok(Self {
-            client,
+            dialer: dialer.within(limits.connect),
+            pool: Pool::default(),
             origin: url.origin().clone(),
             headers,
             limits,
@@ -112,10 +106,23 @@ impl Wire {
         &self,
         method: &Method,
         url: &Url,
-        headers: &HeaderMap,
+        headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<Response, HttpError> {
-        let mut response = self.once(method, url, headers, body.clone()).await?;
+        let response = self.once(method, url, headers, body.clone()).await?;
+        match response.status().is_redirection() {
+            true => Box::pin(self.redirected(response, method, headers, body)).await,
+            false => Ok(response),
+        }
+    }
+
+    async fn redirected(
+        &self,
+        mut response: Response,
+        method: &Method,
+        headers: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+    ) -> Result<Response, HttpError> {
         let mut redirects = Redirects::default();
         while response.status().is_redirection() {
             let next = redirects.follow(method, &response)?;
@@ -129,7 +136,7 @@ impl Wire {
         &self,
         method: &Method,
         url: &Url,
-        headers: &HeaderMap,
+        headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<Response, HttpError> {
         if *url.origin() != self.origin {
@@ -139,14 +146,44 @@ impl Wire {
         }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method.clone();
-        *request.uri_mut() = url.uri().clone();
+        *request.uri_mut() = url.target().clone();
         *request.headers_mut() = self.headers.with(headers);
-        // We could unpack nothing, and a small body that unpacks to a huge one would pass every limit.
-        let identity = HeaderValue::from_static("identity");
-        request.headers_mut().insert(ACCEPT_ENCODING, identity);
-        match self.client.request(request).await {
-            Ok(response) => Response::new(response, url, self.limits.body),
-            Err(problem) => Err(HttpError::from_sending(problem, &self.origin)),
+        let (response, lease) = self.exchange(request, url).await?;
+        Response::new(response, lease, url, self.limits.body)
+    }
+
+    /// Sends a request on a connection that waits for one, or else on a new one.
+    async fn exchange(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        url: &Url,
+    ) -> Result<(::http::Response<Incoming>, Lease), HttpError> {
+        while let Some(mut lease) = self.pool.take() {
+            match lease.sender.try_send_request(request).await {
+                Ok(response) => return Ok((response, lease)),
+                Err(mut problem) => match problem.take_message() {
+                    // The server closed the connection before any of it was sent.
+                    Some(unsent) => request = unsent,
+                    None => return Err(HttpError::Broken(problem.into_error().into())),
+                },
+            }
         }
+        let mut lease = self.dial(url).await?;
+        match lease.sender.send_request(request).await {
+            Ok(response) => Ok((response, lease)),
+            Err(problem) => Err(HttpError::Broken(problem.into())),
+        }
+    }
+
+    async fn dial(&self, url: &Url) -> Result<Lease, HttpError> {
+        let dialed = self.dialer.dial(url.uri().clone()).await;
+        let connection =
+            dialed.map_err(|problem| HttpError::from_dialing(problem, &self.origin))?;
+        let (sender, connection) = http1::handshake(connection)
+            .await
+            .map_err(|problem| HttpError::Broken(problem.into()))?;
+        // What becomes of it is seen by whoever sends.
+        tokio::spawn(connection);
+        Ok(self.pool.lease(sender))
     }
 }

@@ -3,7 +3,7 @@
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{
-    CallToolParams, ResultType, TaskSupport,
+    ResultType, TaskSupport,
     tasks::{
         CreateTaskResult,
         legacy::{self, TaskMetadata},
@@ -15,6 +15,7 @@ use crate::call::Options;
 use crate::client::{Client, Reply, complete};
 use crate::error::CallError;
 use crate::lifecycle::TaskDesign;
+use crate::tools::ToolCall;
 
 const CALL: &str = method::TOOLS_CALL.name;
 
@@ -22,25 +23,21 @@ impl Client {
     /// Calls a tool as a task, as far as server and tool allow it.
     pub(super) async fn begin_task(
         &self,
-        mut params: CallToolParams,
+        mut call: ToolCall,
         options: Options,
     ) -> Result<Started, CallError> {
-        if self.asks_for_tasks() && self.task_support(&params.name).await? != TaskSupport::Forbidden
+        if self.asks_for_tasks() && self.task_support(call.tool()).await? != TaskSupport::Forbidden
         {
-            params.task = Some(wish(&options));
+            call.params.task = Some(wish(&options));
         }
-        self.started(params, options).await
+        self.started(call, options).await
     }
 
     /// Makes a call whose parameters say whether a task is wanted.
-    async fn started(
-        &self,
-        params: CallToolParams,
-        options: Options,
-    ) -> Result<Started, CallError> {
-        let tool = params.name.clone();
-        let wanted = params.task.is_some();
-        let mut reply = self.send_call(params, &options).await?;
+    async fn started(&self, call: ToolCall, options: Options) -> Result<Started, CallError> {
+        let tool = call.tool().to_owned();
+        let wanted = call.params.task.is_some();
+        let mut reply = self.send_call(&call, &options).await?;
         match created(&mut reply, wanted)? {
             Some(task) => Ok(Started::Task(Task::created(self, task, tool, options))),
             None => {
@@ -59,7 +56,7 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError> {
         match created(&mut reply, false)? {
-            Some(task) => self.awaited(task, tool, options).await,
+            Some(task) => Box::pin(self.awaited(task, tool, options)).await,
             None => Ok(reply),
         }
     }
@@ -68,27 +65,27 @@ impl Client {
     pub(crate) async fn called_as_task_after(
         &self,
         error: CallError,
-        params: CallToolParams,
+        call: ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
         let refused = error
             .rpc()
             .is_some_and(|error| error.code == code::METHOD_NOT_FOUND);
-        if !refused || self.task_support(&params.name).await? != TaskSupport::Required {
+        if !refused || self.task_support(call.tool()).await? != TaskSupport::Required {
             return Err(error);
         }
-        self.called_as_task(params, options).await
+        self.called_as_task(call, options).await
     }
 
     /// Makes a call as a task, and waits for its outcome.
     pub(crate) async fn called_as_task(
         &self,
-        mut params: CallToolParams,
+        mut call: ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        params.task = Some(wish(options));
-        let tool = params.name.clone();
-        let mut reply = self.send_call(params, options).await?;
+        call.params.task = Some(wish(options));
+        let tool = call.tool().to_owned();
+        let mut reply = self.send_call(&call, options).await?;
         match created(&mut reply, true)? {
             Some(task) => self.awaited(task, &tool, options).await,
             None => Ok(reply),

@@ -5,16 +5,17 @@ use std::time::Duration;
 use serde::Serialize;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{
-    CallToolParams, PaginatedParams,
+    PaginatedParams,
     tasks::{Task as Described, legacy::ListTasksResult},
 };
 
 use super::{Started, Task};
 use crate::call::{Call, Options};
-use crate::client::{Beside, Client, object};
+use crate::client::{Beside, Client};
 use crate::error::CallError;
 use crate::lifecycle::TaskDesign;
 use crate::pages::Pages;
+use crate::tools::ToolCall;
 
 const LIST: &str = method::TASKS_LIST.name;
 
@@ -42,11 +43,9 @@ impl Client {
         name: impl Into<String>,
         arguments: impl Serialize,
     ) -> Call<Started> {
-        let arguments = object(&method::TOOLS_CALL, &arguments);
-        let mut params = CallToolParams::new(name);
+        let call = ToolCall::new(name, &arguments);
         Call::new(self, async move |client: Client, options: Options| {
-            params.arguments = arguments?;
-            client.begin_task(params, options).await
+            client.begin_task(call?, options).await
         })
     }
 

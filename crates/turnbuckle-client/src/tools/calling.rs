@@ -1,15 +1,15 @@
 //! Calls of tools: the headers that go along, and what has to hold of the output.
 
-use http::HeaderMap;
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method::{self, Method};
-use turnbuckle_protocol::types::{CallToolParams, CallToolResult, Tool};
+use turnbuckle_protocol::types::{CallToolResult, Tool};
 
 use super::known::{KnownTools, Uses};
-use super::{ToolOutput, mirrored};
+use super::{ToolCall, ToolOutput, mirrored};
 use crate::call::Options;
 use crate::client::{Beside, Client, Reply, complete};
 use crate::error::CallError;
+use crate::message::HeaderList;
 use crate::oddity::Oddity;
 use crate::pages::Cursors;
 
@@ -19,38 +19,38 @@ impl Client {
     /// Calls a tool with all that is known about it, and waits for the task that the call may become.
     pub(crate) async fn call_as_known(
         &self,
-        params: CallToolParams,
+        call: ToolCall,
         options: &Options,
     ) -> Result<ToolOutput, CallError> {
-        let name = params.name.clone();
+        let tool = call.tool();
         let tasks = self.asks_for_tasks();
-        let known = self.inner.tools.get(&name);
+        let known = self.inner.tools.get(tool);
+        // What is rare lies on the heap: every call would be as large as the largest of its branches.
         let reply = if tasks && known.is_some_and(|tool| tool.only_as_task) {
-            self.called_as_task(params, options).await?
+            Box::pin(self.called_as_task(call.clone(), options)).await?
         } else {
-            let again = tasks.then(|| params.clone());
-            match (self.send_call(params, options).await, again) {
-                (Ok(reply), _) => self.settled(reply, &name, options).await?,
-                (Err(error), Some(params)) => {
-                    self.called_as_task_after(error, params, options).await?
+            match self.send_call(&call, options).await {
+                Ok(reply) => self.settled(reply, tool, options).await?,
+                Err(error) if tasks => {
+                    Box::pin(self.called_as_task_after(error, call.clone(), options)).await?
                 }
-                (Err(error), None) => return Err(error),
+                Err(error) => return Err(error),
             }
         };
         complete(CALL.name, &reply)?;
-        self.output(Some(&name), reply.read(CALL.name)?)
+        self.output(Some(tool), reply.read(CALL.name)?)
     }
 
     /// Calls a tool with the headers that belong to its arguments; the reply may be a task.
     pub(crate) async fn send_call(
         &self,
-        params: CallToolParams,
+        call: &ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        self.ensure_pinned(&params.name).await?;
+        self.ensure_pinned(call.tool()).await?;
         match self.uses().mirrors {
-            true => self.call_with_headers(params, options).await,
-            false => self.call_plainly(params, HeaderMap::new(), options).await,
+            true => self.call_with_headers(call, options).await,
+            false => self.call_plainly(call, HeaderList::new(), options).await,
         }
     }
 
@@ -110,50 +110,60 @@ impl Client {
         }
     }
 
-    /// Repeats marked arguments in headers. If the server wants others, its tools have changed: they are listed again,
-    /// and the call is made once more.
+    /// Repeats marked arguments in headers.
     async fn call_with_headers(
         &self,
-        params: CallToolParams,
+        call: &ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        let headers = self.param_headers(&params)?;
-        let again = params.clone();
-        match self.call_plainly(params, headers.clone(), options).await {
+        let headers = self.param_headers(call)?;
+        match self.call_plainly(call, headers, options).await {
             Err(error) if is_mismatch(&error) => {
-                self.look_up(&again.name).await;
-                self.ensure_pinned(&again.name).await?;
-                let changed = self.param_headers(&again)?;
-                if changed == headers {
-                    return Err(error);
-                }
-                self.call_plainly(again, changed, options).await
+                Box::pin(self.call_with_other_headers(error, call, options)).await
             }
             outcome => outcome,
         }
     }
 
-    async fn call_plainly(
+    /// The server wants other headers than were sent, so its tools have changed: they are listed again, and the call is
+    /// made once more.
+    async fn call_with_other_headers(
         &self,
-        params: CallToolParams,
-        headers: HeaderMap,
+        error: CallError,
+        call: &ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        let name = params.name.clone();
-        let beside = Beside {
-            name: Some(&name),
-            headers,
-        };
-        self.ask_in_rounds(CALL, params, beside, options).await
+        let sent = self.param_headers(call)?;
+        self.look_up(call.tool()).await;
+        self.ensure_pinned(call.tool()).await?;
+        let changed = self.param_headers(call)?;
+        match changed == sent {
+            true => Err(error),
+            false => self.call_plainly(call, changed, options).await,
+        }
     }
 
-    fn param_headers(&self, params: &CallToolParams) -> Result<HeaderMap, CallError> {
-        let Some(tool) = self.inner.tools.get(&params.name) else {
-            return Ok(HeaderMap::new());
+    async fn call_plainly(
+        &self,
+        call: &ToolCall,
+        headers: HeaderList,
+        options: &Options,
+    ) -> Result<Reply, CallError> {
+        let beside = Beside {
+            name: Some(call.tool()),
+            headers,
         };
-        mirrored::headers(&tool.marks, params.arguments.as_ref()).map_err(|stuck| {
+        self.ask_in_rounds(CALL, call, beside, options).await
+    }
+
+    fn param_headers(&self, call: &ToolCall) -> Result<HeaderList, CallError> {
+        let known = self.inner.tools.get(call.tool());
+        let Some(tool) = known.filter(|tool| !tool.marks.is_empty()) else {
+            return Ok(HeaderList::new());
+        };
+        mirrored::headers(&tool.marks, call.arguments().as_ref()).map_err(|stuck| {
             CallError::UnsendableArgument {
-                tool: params.name.clone(),
+                tool: call.tool().to_owned(),
                 argument: stuck.argument,
                 source: stuck.source,
             }

@@ -1,9 +1,11 @@
 //! Arguments that are repeated in `Mcp-Param-*` headers.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use turnbuckle_protocol::codec::headers::{Mark, PARAM_PREFIX, Unsendable, encode_argument};
 use turnbuckle_protocol::types::JsonObject;
+
+use crate::message::HeaderList;
 
 /// An argument that should be repeated in a header, and cannot be.
 #[derive(Debug)]
@@ -13,8 +15,8 @@ pub(super) struct Stuck {
 }
 
 /// Makes the headers that repeat the marked arguments of a call; one that is missing or null has none.
-pub(super) fn headers(marks: &[Mark], arguments: Option<&JsonObject>) -> Result<HeaderMap, Stuck> {
-    let mut headers = HeaderMap::with_capacity(marks.len());
+pub(super) fn headers(marks: &[Mark], arguments: Option<&JsonObject>) -> Result<HeaderList, Stuck> {
+    let mut headers = HeaderList::with_capacity(marks.len());
     for mark in marks {
         let Some(argument) = arguments.and_then(|all| find(all, &mark.path)) else {
             continue;
@@ -27,7 +29,7 @@ pub(super) fn headers(marks: &[Mark], arguments: Option<&JsonObject>) -> Result<
         let name = format!("{PARAM_PREFIX}{}", mark.header).parse::<HeaderName>();
         // A mark is a token and what is encoded is printable, so both are always accepted.
         if let (Ok(name), Some(Ok(value))) = (name, value.map(|it| HeaderValue::from_str(&it))) {
-            headers.insert(name, value);
+            headers.push((name, value));
         }
     }
     Ok(headers)
@@ -59,7 +61,7 @@ mod tests {
     fn sent(value: &Value) -> Option<String> {
         let arguments = json!({ "a": value });
         let headers = headers(&[mark("A", &["a"])], arguments.as_object()).unwrap();
-        let value = headers.get("mcp-param-a")?;
+        let (_, value) = headers.iter().find(|(name, _)| name == "mcp-param-a")?;
         Some(value.to_str().unwrap().to_owned())
     }
 
@@ -101,7 +103,10 @@ mod tests {
         let marks = [mark("Zone", &["place", "zone"])];
         let found = |arguments: Value| {
             let headers = headers(&marks, arguments.as_object()).unwrap();
-            headers.get("Mcp-Param-Zone").cloned()
+            let found = headers
+                .into_iter()
+                .find(|(name, _)| name == "mcp-param-zone");
+            found.map(|(_, value)| value)
         };
 
         assert_eq!(

@@ -15,7 +15,7 @@ impl Client {
         };
         let listed = match self.inner.tools.digest(tool) {
             Some(digest) => Some(digest),
-            None => self.listed_anew(tool).await?,
+            None => Box::pin(self.listed_anew(tool)).await?,
         };
         match listed == Some(pinned) {
             true => Ok(()),

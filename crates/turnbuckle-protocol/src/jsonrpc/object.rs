@@ -85,15 +85,12 @@ impl<'a> Object<'a> {
 
     /// Returns the raw JSON text of a member.
     pub fn get(&self, name: &str) -> Option<&'a str> {
-        let mut members = self.raw_members();
-        if !self.places.escaped {
-            return members
-                .find(|(raw, _)| *raw == name)
-                .map(|(_, value)| value);
-        }
-        members
-            .find(|(raw, _)| unescape(raw) == name)
-            .map(|(_, value)| value)
+        let mut places = self.places.all().iter();
+        let found = match self.places.escaped {
+            false => places.find(|place| place.name.says(self.text, name)),
+            true => places.find(|place| unescape(place.name.of(self.text)) == name),
+        };
+        found.map(|place| place.value.of(self.text))
     }
 
     /// Returns what a string member says; a member that is not a string is refused with -32602.
@@ -136,19 +133,14 @@ impl<'a> Object<'a> {
             return names.find(|name| !seen.insert(name.clone()));
         }
         // Few and plain: comparing each with those before it needs no memory.
-        let mut names = self.raw_members().map(|(name, _)| name).enumerate();
-        let twice = |(index, name): &(usize, &str)| {
-            let mut earlier = self.raw_members().take(*index);
-            earlier.any(|(other, _)| other == *name)
+        let places = self.places.all();
+        let twice = |(index, place): (usize, &Place)| {
+            let name = place.name.of(self.text);
+            let mut earlier = places[..index].iter();
+            let is_there = earlier.any(|place| place.name.says(self.text, name));
+            is_there.then_some(Cow::Borrowed(name))
         };
-        names.find(twice).map(|(_, name)| Cow::Borrowed(name))
-    }
-
-    /// Walks over the members with their names as received, escapes and all.
-    fn raw_members(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let text = self.text;
-        let places = self.places.all().iter();
-        places.map(move |place| (place.name.of(text), place.value.of(text)))
+        places.iter().enumerate().find_map(twice)
     }
 }
 
@@ -243,5 +235,10 @@ impl Range {
 
     fn of(self, text: &str) -> &str {
         &text[self.start as usize..self.end as usize]
+    }
+
+    /// Whether this is there; most words differ in their length already.
+    fn says(self, text: &str, word: &str) -> bool {
+        (self.end - self.start) as usize == word.len() && self.of(text) == word
     }
 }

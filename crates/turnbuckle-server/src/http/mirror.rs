@@ -76,7 +76,7 @@ impl Version {
 
 fn visible<'a>(name: &str, value: &'a HeaderValue) -> Result<&'a str, RpcError> {
     match value.to_str() {
-        Ok(value) => Ok(value.trim_matches([' ', '\t'])),
+        Ok(value) => Ok(value.trim_ascii()),
         Err(_) => Err(mismatch(format!("`{name}` must be visible ASCII"))),
     }
 }

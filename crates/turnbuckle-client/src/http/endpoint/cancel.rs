@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ::http::HeaderMap;
 use turnbuckle_protocol::{RequestId, jsonrpc::write_notification, method, types::CancelledParams};
 
 use super::Shared;
@@ -60,8 +59,7 @@ impl Pending {
         if write_notification(&mut notification, method::CANCELLED.name, &params).is_err() {
             return;
         }
-        let mut headers = HeaderMap::new();
-        message::version_header(&mut headers, &self.rules);
+        let headers = message::version_header(&self.rules);
         self.hub.tap(Direction::Sent, &notification);
         if let Err(error) = taken(self.shared.tell(notification, headers)).await {
             tracing::debug!(id = %self.id, %error, "a cancellation did not reach the server");

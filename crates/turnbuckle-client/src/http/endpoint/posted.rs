@@ -68,10 +68,10 @@ impl<'e> Posted<'e> {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => Err(TransportError::NotAnAnswer {
                 reason: format!("status {status} and nothing else"),
             }),
-            status if !status.is_success() => self.refusal(response.refusal().await),
+            status if !status.is_success() => self.refusal(Box::pin(response.refusal()).await),
             status => match response.body().await? {
                 Body::Json(bytes) => self.whole(&bytes, status),
-                Body::Events(events) => self.walk(events, status).await,
+                Body::Events(events) => Box::pin(self.walk(events, status)).await,
             },
         }
     }

@@ -6,7 +6,7 @@ use ::http::{HeaderMap, HeaderValue};
 use tokio::task::AbortHandle;
 
 use super::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
-use crate::{http::wire::HttpError, lifecycle::Rules};
+use crate::{http::wire::HttpError, lifecycle::Rules, message::HeaderList};
 
 /// The session, if the server holds one.
 #[derive(Debug, Default)]
@@ -69,16 +69,14 @@ impl Session {
     }
 
     /// Ends it on our side; returns the headers to end it with on the other side, if there is something to end.
-    pub(super) fn end(&self) -> Option<HeaderMap> {
+    pub(super) fn end(&self) -> Option<HeaderList> {
         let state = std::mem::take(&mut *self.lock());
         if let Some(stream) = state.stream {
             stream.abort();
         }
-        let mut headers = HeaderMap::with_capacity(2);
-        headers.insert(MCP_SESSION_ID, state.id?);
-        if let Some(version) = state.version {
-            headers.insert(MCP_PROTOCOL_VERSION, version);
-        }
+        let mut headers = vec![(MCP_SESSION_ID, state.id?)];
+        let version = state.version;
+        headers.extend(version.map(|version| (MCP_PROTOCOL_VERSION, version)));
         Some(headers)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::http::{HeaderMap, HeaderValue, Method, header::ACCEPT};
+use ::http::{HeaderValue, Method, header::ACCEPT};
 use bytes::Bytes;
 use tokio::task::AbortHandle;
 use turnbuckle_protocol::codec::headers::MediaType;
@@ -37,8 +37,7 @@ impl Line {
         url: &Url,
         hub: &Arc<Hub>,
     ) -> Result<Self, TransportError> {
-        let headers =
-            HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
+        let headers = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
         let response = wire.send(&Method::GET, url, &headers, Bytes::new()).await?;
         let at = response.url().clone();
         let mut events = stream(response).await?;

@@ -12,7 +12,7 @@ impl Url {
         }
         let (before, own_path, own_query) = self.parts();
         if reference.starts_with("//") {
-            let scheme = self.origin.scheme.as_str();
+            let scheme = self.origin().scheme.as_str();
             return format!("{scheme}:{reference}").parse();
         }
         let (path, query) = split_query(reference);
@@ -33,7 +33,7 @@ impl Url {
 
     /// Returns scheme and authority, the path, and the query with its question mark.
     fn parts(&self) -> (&str, &str, &str) {
-        let (before, rest) = self.text.split_at(self.path);
+        let (before, rest) = self.0.text.split_at(self.0.path);
         let (path, query) = split_query(rest);
         (before, path, query)
     }

@@ -13,7 +13,7 @@ fn a_url_is_kept_byte_for_byte() {
         "https://[::1]:8443/mcp/",
         "http://127.0.0.1:3000?token=1",
     ] {
-        assert_eq!(url(text).text.as_ref(), text);
+        assert_eq!(url(text).0.text.as_ref(), text);
     }
 }
 
@@ -125,22 +125,22 @@ fn references_are_resolved_as_the_rfc_says() {
 
         let resolved = base.resolve(reference).unwrap();
 
-        assert_eq!(resolved.text.as_ref(), expected, "{reference}");
+        assert_eq!(resolved.0.text.as_ref(), expected, "{reference}");
     }
 }
 
 #[test]
 fn references_begin_at_the_root_of_a_url_without_path() {
     assert_eq!(
-        url("http://a").resolve("g").unwrap().text.as_ref(),
+        url("http://a").resolve("g").unwrap().0.text.as_ref(),
         "http://a/g"
     );
     assert_eq!(
-        url("http://a?q").resolve("?r").unwrap().text.as_ref(),
+        url("http://a?q").resolve("?r").unwrap().0.text.as_ref(),
         "http://a?r"
     );
     assert_eq!(
-        url("https://a/b").resolve("//c/d").unwrap().text.as_ref(),
+        url("https://a/b").resolve("//c/d").unwrap().0.text.as_ref(),
         "https://c/d"
     );
 }

@@ -73,6 +73,11 @@ impl Dialer {
         })
     }
 
+    /// Makes a connection to the host of a URL.
+    pub(super) async fn dial(&self, uri: Uri) -> Result<Connection, BoxError> {
+        self.0(uri).await
+    }
+
     /// Gives up after some time, whatever it is that takes so long.
     pub(super) fn within(self, limit: Duration) -> Self {
         Self::new(move |uri| {

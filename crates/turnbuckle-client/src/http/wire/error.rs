@@ -1,10 +1,11 @@
 //! What can go wrong between a request and its response.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, time::Duration};
 
-use hyper_util::client::legacy;
-
-use super::{dial::TimedOut, response::clean};
+use super::{
+    dial::{BoxError, TimedOut},
+    response::clean,
+};
 use crate::http::url::Origin;
 
 /// Why there is no usable response.
@@ -117,50 +118,16 @@ impl HttpError {
         }
     }
 
-    /// Tells a connection that was never there from one that broke.
-    pub(super) fn from_sending(problem: legacy::Error, origin: &Origin) -> Self {
-        if !problem.is_connect() {
-            return Self::Broken(Cause(problem).into());
-        }
+    /// Says why there is no connection.
+    pub(super) fn from_dialing(problem: BoxError, origin: &Origin) -> Self {
         let origin = origin.to_string();
-        match find::<TimedOut>(&problem) {
+        match problem.downcast_ref() {
             Some(&TimedOut(limit)) => Self::ConnectTimedOut { origin, limit },
             None => Self::Connect {
                 origin,
-                source: Cause(problem).into(),
+                source: problem,
             },
         }
-    }
-}
-
-/// Finds an error of a certain type among the causes of another.
-fn find<T: Error + 'static>(problem: &legacy::Error) -> Option<&T> {
-    let mut next = problem.source();
-    while let Some(problem) = next {
-        if let Some(found) = problem.downcast_ref() {
-            return Some(found);
-        }
-        next = problem.source();
-    }
-    None
-}
-
-/// The cause of a failure, without the layer of the pool, which says no more than that there is one.
-#[derive(Debug)]
-struct Cause(legacy::Error);
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.source() {
-            Some(cause) => fmt::Display::fmt(cause, f),
-            None => fmt::Display::fmt(&self.0, f),
-        }
-    }
-}
-
-impl Error for Cause {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()?.source()
     }
 }
 

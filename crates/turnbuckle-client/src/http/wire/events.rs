@@ -1,18 +1,11 @@
 //! A response that is read event by event.
 
-use std::{
-    future::poll_fn,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use bytes::{Buf, Bytes};
-use http_body::Body as _;
-use hyper::body::Incoming;
 use turnbuckle_protocol::codec::sse::{Decoder, Limits, Received};
 
-use super::{HttpError, response::next_data};
+use super::{HttpError, arriving::Arriving};
 
 /// What the end of a finished stream may still cost before its connection is given up.
 pub(super) const REST: Duration = Duration::from_millis(100);
@@ -20,7 +13,7 @@ pub(super) const REST: Duration = Duration::from_millis(100);
 /// The events of a response.
 #[derive(Debug)]
 pub(crate) struct Events {
-    body: Incoming,
+    body: Arriving,
     /// What has arrived and is not decoded yet.
     chunk: Bytes,
     decoder: Decoder,
@@ -28,7 +21,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(body: Incoming, limit: usize) -> Self {
+    pub(super) fn new(body: Arriving, limit: usize) -> Self {
         let limits = Limits {
             line: limit.saturating_add(64),
             event: limit,
@@ -49,7 +42,7 @@ impl Events {
             if let Some(event) = self.decode()? {
                 return Ok(Some(event));
             }
-            match next_data(&mut self.body).await? {
+            match self.body.next().await? {
                 Some(chunk) => self.chunk = chunk,
                 None => return Ok(None),
             }
@@ -78,21 +71,16 @@ impl Events {
     ///
     /// Only an end that is there, or as good as there, is worth it; otherwise the connection is closed.
     pub(crate) async fn finish(mut self) {
-        if self.body.is_end_stream() {
+        if self.body.is_over() {
             return;
         }
-        let ended = poll_fn(|cx| Poll::Ready(self.poll_rest(cx))).await;
-        if ended.is_pending() {
+        // If it goes on instead, it is not worth waiting for.
+        let next = poll_fn(|cx| Poll::Ready(self.body.poll_next(cx))).await;
+        if next.is_pending() {
             tokio::spawn(async move {
-                let rest = poll_fn(|cx| self.poll_rest(cx));
                 // Whether it came in time shows in the pool only.
-                let _ = tokio::time::timeout(REST, rest).await;
+                let _ = tokio::time::timeout(REST, self.body.next()).await;
             });
         }
-    }
-
-    /// Ready once the stream has ended, or has gone on and so is not worth waiting for.
-    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.body).poll_frame(cx).map(|_| ())
     }
 }

@@ -5,12 +5,10 @@ use ::http::{
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use turnbuckle_protocol::codec::headers::{MediaType, content_type};
 
-use super::{Events, HttpError, Refusal, events::REST};
+use super::{Events, HttpError, Refusal, arriving::Arriving, events::REST, pool::Lease};
 use crate::http::url::Url;
 
 /// How many characters of a body are shown when it is not what it should be.
@@ -22,7 +20,7 @@ const SKIPPED: usize = 64 * 1024;
 /// The head of a response, its body yet to be read.
 #[derive(Debug)]
 pub(crate) struct Response {
-    response: ::http::Response<Incoming>,
+    response: ::http::Response<Arriving>,
     url: Url,
     limit: usize,
 }
@@ -43,11 +41,12 @@ pub(crate) enum Body {
 impl Response {
     pub(super) fn new(
         response: ::http::Response<Incoming>,
+        lease: Lease,
         url: &Url,
         limit: usize,
     ) -> Result<Self, HttpError> {
         let response = Self {
-            response,
+            response: response.map(|body| Arriving::new(body, lease)),
             url: url.clone(),
             limit,
         };
@@ -94,7 +93,7 @@ impl Response {
         match self.media_type() {
             MediaType::Json => self.bytes().await.map(Body::Json),
             MediaType::EventStream => Ok(Body::Events(self.events())),
-            MediaType::Other => Err(self.unexpected().await),
+            MediaType::Other => Err(Box::pin(self.unexpected()).await),
         }
     }
 
@@ -107,16 +106,19 @@ impl Response {
     pub(crate) async fn bytes(self) -> Result<Bytes, HttpError> {
         let limit = self.limit;
         let mut body = self.response.into_body();
-        if body.size_hint().lower() > limit as u64 {
+        if body.announced() > limit as u64 {
             return Err(HttpError::TooLarge { limit });
         }
-        let Some(first) = next_data(&mut body).await? else {
+        let Some(first) = body.next().await? else {
             return Ok(Bytes::new());
         };
         if first.len() > limit {
             return Err(HttpError::TooLarge { limit });
         }
-        let Some(second) = next_data(&mut body).await? else {
+        if body.is_over() {
+            return Ok(first);
+        }
+        let Some(second) = body.next().await? else {
             return Ok(first);
         };
         let mut whole = BytesMut::from(first);
@@ -126,7 +128,7 @@ impl Response {
                 return Err(HttpError::TooLarge { limit });
             }
             whole.extend_from_slice(&data);
-            next = next_data(&mut body).await?;
+            next = body.next().await?;
         }
         Ok(whole.freeze())
     }
@@ -139,12 +141,12 @@ impl Response {
     /// Reads a body that says nothing, so that its connection can be used again; gives up if it does not end.
     pub(crate) async fn skip(self) {
         let mut body = self.response.into_body();
-        if body.is_end_stream() {
+        if body.is_over() {
             return;
         }
         let rest = async {
             let mut room = SKIPPED;
-            while let Ok(Some(data)) = next_data(&mut body).await {
+            while let Ok(Some(data)) = body.next().await {
                 match room.checked_sub(data.len()) {
                     Some(left) => room = left,
                     None => return,
@@ -170,28 +172,13 @@ impl Response {
         let mut beginning = Vec::new();
         // A character has at most four bytes.
         while beginning.len() < SHOWN * 4 {
-            let Ok(Some(data)) = next_data(&mut body).await else {
+            let Ok(Some(data)) = body.next().await else {
                 break;
             };
             let room = SHOWN * 4 - beginning.len();
             beginning.extend_from_slice(&data[..data.len().min(room)]);
         }
         clean(&beginning)
-    }
-}
-
-/// The next data of a body; trailers are nothing to us.
-pub(super) async fn next_data(body: &mut Incoming) -> Result<Option<Bytes>, HttpError> {
-    loop {
-        match body.frame().await {
-            None => return Ok(None),
-            Some(Err(problem)) => return Err(HttpError::Broken(problem.into())),
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
     }
 }
 

@@ -19,12 +19,11 @@ fn limited(fake: &FakeHttp, path: &str, limits: Limits) -> (Wire, Url) {
 
 async fn post(wire: &Wire, url: &Url) -> Result<Response, HttpError> {
     let body = Bytes::from_static(b"{}");
-    wire.send(&Method::POST, url, &HeaderMap::new(), body).await
+    wire.send(&Method::POST, url, &[], body).await
 }
 
 async fn get(wire: &Wire, url: &Url) -> Result<Response, HttpError> {
-    wire.send(&Method::GET, url, &HeaderMap::new(), Bytes::new())
-        .await
+    wire.send(&Method::GET, url, &[], Bytes::new()).await
 }
 
 /// Posts to a fake that gives this one reply.
@@ -38,7 +37,7 @@ async fn answered(reply: Reply) -> Result<Body, HttpError> {
 async fn a_request_arrives_as_it_was_meant() {
     let fake = FakeHttp::scripted([Reply::json(&json!({ "a": 1 }))]);
     let (wire, url) = wire_to(&fake, "/mcp?x=1");
-    let own = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+    let own = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
 
     let response = wire.send(&Method::POST, &url, &own, Bytes::from_static(b"{\"b\":2}"));
     let body = response.await.unwrap().bytes().await.unwrap();
@@ -76,6 +75,48 @@ async fn a_connection_is_used_again() {
 
     assert_eq!(fake.seen().len(), 6);
     assert!(fake.connections() <= 2, "{}", fake.connections());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_work_is_kept_for_a_while() {
+    let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
+    let (wire, url) = wire_to(&fake, "/mcp");
+
+    for (pause, connections) in [(0, 1), (29, 1), (29, 1), (31, 2)] {
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        post(&wire, &url).await.unwrap().bytes().await.unwrap();
+
+        assert_eq!(fake.connections(), connections, "after {pause} s");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_is_replaced() {
+    let closing = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+    let fake = FakeHttp::in_memory(move |_| Reply::raw(closing));
+    let (wire, url) = wire_to(&fake, "/mcp");
+
+    for connections in 1..4 {
+        let body = post(&wire, &url).await.unwrap().bytes().await.unwrap();
+
+        assert_eq!((&body[..], fake.connections()), (&b"{}"[..], connections));
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_have_a_connection_each_and_all_are_kept() {
+    let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
+    let (wire, url) = wire_to(&fake, "/mcp");
+
+    for _ in 0..3 {
+        let (first, second) = tokio::join!(post(&wire, &url), post(&wire, &url));
+        first.unwrap().bytes().await.unwrap();
+        second.unwrap().bytes().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+
+    assert_eq!(fake.connections(), 2);
 }
 
 #[tokio::test]

@@ -1,0 +1,40 @@
+//! The other side: what a call costs the client that makes it.
+
+use std::{path::Path, process::Command};
+
+use super::{Callgrind, Cost, Profile};
+use crate::{Failure, message::Era, process::ServerProcess};
+
+impl Callgrind {
+    /// Measures one call of a client, one after another, to the server that a command starts.
+    pub fn per_call(
+        &self,
+        era: Era,
+        calls: u64,
+        client: &Path,
+        server: &mut Command,
+        name: &str,
+    ) -> Result<Cost, Failure> {
+        let server = ServerProcess::start(server)?;
+        let url = format!("http://{}{}", server.address(), server.path());
+        let run = |calls: u64| -> Result<Profile, Failure> {
+            let era = match era {
+                Era::Modern => "modern",
+                Era::Legacy => "legacy",
+            };
+            let mut command = Command::new(client);
+            command.args(["--url", &url, "--era", era, "--calls", &calls.to_string()]);
+            let file = self.file(&format!("{name}.{calls}.callgrind"));
+            let output = self.around(&command, &file).output()?;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr);
+                return Err(format!("{name}: ended with {}: {said}", output.status).into());
+            }
+            self.read(&file)
+        };
+        let (once, twice) = (run(calls)?, run(2 * calls)?);
+        server.terminate()?;
+        // Every call was checked by the client itself.
+        Ok(Cost::between(once, twice, calls, String::new()))
+    }
+}
