@@ -16,6 +16,8 @@ use crate::{
 };
 
 const SESSIONS: usize = 10_000;
+/// Of them, those that are opened before anything is measured.
+const FIRST: usize = 32;
 const STREAMS: usize = 1_000;
 const ANNOUNCEMENTS: usize = 20;
 /// How long a server may still be busy after the last listener has been told.
@@ -130,15 +132,15 @@ pub(crate) fn served(
 }
 
 async fn idle(server: &ServerProcess) -> Result<Sample, Failure> {
+    // Ours has room for 10,000, and some are there already.
+    let count = SESSIONS - FIRST;
     let (before, cpu) = (settled(server).await?, server.fine_cpu()?);
-    sessions::open(server.address(), server.path(), SESSIONS).await?;
-    let cpu = server.fine_cpu()? - cpu;
+    sessions::open(server.address(), server.path(), count).await?;
+    let cpu = (server.fine_cpu()? - cpu).as_secs_f64();
+    let bytes = bytes_each(before, server.memory()?, count);
     Ok(vec![
-        (
-            Metric::Bytes,
-            bytes_each(before, server.memory()?, SESSIONS),
-        ),
-        (Metric::Cpu, cpu.as_secs_f64() * 1e6 / SESSIONS as f64),
+        (Metric::Bytes, bytes),
+        (Metric::Cpu, cpu * 1e6 / count as f64),
     ])
 }
 
@@ -205,7 +207,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Has a server make what it makes once, and returns its memory after that.
 async fn settled(server: &ServerProcess) -> Result<Memory, Failure> {
     // A peer without sessions says so where they are needed.
-    let _ = sessions::open(server.address(), server.path(), 32).await;
+    let _ = sessions::open(server.address(), server.path(), FIRST).await;
     server.memory()
 }
 
