@@ -5,14 +5,38 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::types::ResultType;
 
 /// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// What HTTP said about it, where it came that way.
     pub(crate) http: Option<HttpFacts>,
-    /// The result as JSON text, or the error.
-    pub(crate) outcome: Result<RawJson, RpcError>,
+    /// The result, or the error.
+    pub(crate) outcome: Result<RawResult, RpcError>,
+}
+
+/// A result as it came.
+#[derive(Debug)]
+pub(crate) struct RawResult {
+    pub(crate) json: RawJson,
+    kind: Option<ResultType>,
+}
+
+impl RawResult {
+    /// Takes a result, and its kind where that is beyond doubt.
+    pub(crate) fn new(json: RawJson, kind: Option<ResultType>) -> Self {
+        Self { json, kind }
+    }
+
+    /// Takes it apart into its text and its kind.
+    pub(crate) fn into_parts(self) -> serde_json::Result<(RawJson, ResultType)> {
+        let kind = match self.kind {
+            Some(kind) => kind,
+            None => ResultType::of(self.json.as_str())?,
+        };
+        Ok((self.json, kind))
+    }
 }
 
 /// What HTTP said beside an answer.

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use turnbuckle_protocol::types::LoggingMessageParams;
 use turnbuckle_protocol::{RequestId, RpcError};
 
-use crate::answer::RawJson;
+use crate::answer::RawResult;
 use crate::cache::Cache;
 use crate::callbacks::guard;
 use crate::change::Change;
@@ -120,13 +120,13 @@ impl Hub {
     }
 
     /// Takes an answer that nobody waits for: odd, unless somebody did and gave up.
-    pub(crate) fn unawaited(&self, id: RequestId, outcome: &Result<RawJson, RpcError>) {
+    pub(crate) fn unawaited(&self, id: RequestId, outcome: &Result<RawResult, RpcError>) {
         if !self.given_up.take(&id) {
             return self.odd(Oddity::AnswerForNobody(id));
         }
         // A call may have become a task before the server heard that nobody waits for it.
         if let (Ok(result), Some(client)) = (outcome, self.client()) {
-            tasks::abandon(&client.into(), result.as_str());
+            tasks::abandon(&client.into(), result.json.as_str());
         }
     }
 

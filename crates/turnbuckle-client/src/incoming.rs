@@ -4,7 +4,7 @@ use bytes::Bytes;
 use turnbuckle_protocol::jsonrpc::{Incoming, Malformed, Message, parse};
 use turnbuckle_protocol::{RequestId, RpcError};
 
-use crate::answer::RawJson;
+use crate::answer::{RawJson, RawResult};
 
 /// One message of the server's.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) enum Received {
     /// Answers a request of ours.
     Answer {
         id: RequestId,
-        outcome: Result<RawJson, RpcError>,
+        outcome: Result<RawResult, RpcError>,
     },
     /// Was meant as an answer, but is none: it has both a result and an error, or neither.
     BadAnswer {
@@ -56,7 +56,9 @@ fn owned(bytes: &Bytes, message: Message<'_>) -> Received {
     match message {
         Message::Response(response) => Received::Answer {
             id: response.id,
-            outcome: response.outcome.map(|text| RawJson::part(bytes, text)),
+            outcome: response
+                .outcome
+                .map(|text| RawResult::new(RawJson::part(bytes, text), response.kind)),
         },
         Message::Request(request) => Received::Request {
             id: request.id,

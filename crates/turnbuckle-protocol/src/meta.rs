@@ -2,10 +2,12 @@
 //!
 //! [`Meta`] is what we write and keep; [`RequestMeta`] reads the keys of a request without building anything.
 
+mod entries;
 mod key;
 mod request;
 mod trace;
 
+pub(crate) use entries::unread;
 pub use key::MetaKeyError;
 pub use request::RequestMeta;
 pub use trace::TraceContext;
@@ -13,6 +15,7 @@ pub use trace::TraceContext;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+use self::entries::Entries;
 use crate::{
     RequestId,
     types::{ClientCapabilities, Implementation, LogLevel, tasks::legacy::RelatedTask},
@@ -51,7 +54,7 @@ pub mod keys {
 /// Keys are checked when they are inserted; what a peer sent is passed on unchanged, whatever its keys. An empty
 /// one takes no memory and is not written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Meta(Option<Box<Map<String, Value>>>);
+pub struct Meta(Option<Box<Entries>>);
 
 impl Meta {
     /// Creates an empty `_meta`.
@@ -88,19 +91,18 @@ impl Meta {
         key: impl Into<String>,
         value: impl Into<Value>,
     ) -> Option<Value> {
-        self.0
-            .get_or_insert_with(Box::default)
-            .insert(key.into(), value.into())
+        let entries = self.0.get_or_insert_with(Box::default);
+        entries.get_mut().insert(key.into(), value.into())
     }
 
     /// Returns a value.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.as_ref()?.get(key)
+        self.0.as_ref()?.get().get(key)
     }
 
     /// Removes a value and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let map = self.0.as_mut()?;
+        let map = self.0.as_mut()?.get_mut();
         // Shifting keeps the order of the others.
         let value = map.shift_remove(key);
         if map.is_empty() {
@@ -121,7 +123,7 @@ impl Meta {
 
     /// Returns keys and values in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let entries = self.0.iter().flat_map(|map| map.iter());
+        let entries = self.0.iter().flat_map(|entries| entries.get());
         entries.map(|(key, value)| (&**key, value))
     }
 
@@ -226,7 +228,7 @@ impl Meta {
     }
 
     fn unchecked(map: Map<String, Value>) -> Self {
-        Self((!map.is_empty()).then(|| Box::new(map)))
+        Self((!map.is_empty()).then(|| Box::new(map.into())))
     }
 
     fn write(&mut self, key: &str, value: &impl Serialize) {
@@ -256,7 +258,7 @@ impl TryFrom<Map<String, Value>> for Meta {
 impl Serialize for Meta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Some(map) => map.serialize(serializer),
+            Some(entries) => entries.get().serialize(serializer),
             None => serializer.collect_map(std::iter::empty::<(&str, &str)>()),
         }
     }

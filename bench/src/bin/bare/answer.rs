@@ -123,7 +123,7 @@ fn call<'a>(id: &'a RawValue, params: &'a str) -> Option<Answer<'a>> {
         "steps" => return Some(Answer::Steps(Steps::parse(id, call.meta?.get())?)),
         _ => return None,
     };
-    let modern = call.meta.is_some();
+    let modern = call.meta.is_some_and(|meta| is_modern(meta.get()));
     let result = ToolResult {
         result_type: modern.then_some("complete"),
         content: [Text {
@@ -139,6 +139,13 @@ fn call<'a>(id: &'a RawValue, params: &'a str) -> Option<Answer<'a>> {
         result,
     };
     Some(Answer::One(serde_json::to_vec(&response).ok()?))
+}
+
+/// Whether `_meta` says its revision, as only modern requests do; most of them say it first.
+fn is_modern(meta: &str) -> bool {
+    const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion""#;
+    meta.get(1..)
+        .is_some_and(|members| members.starts_with(VERSION) || members.contains(VERSION))
 }
 
 /// What every modern result says about its server; it never changes, so it is written once.
@@ -173,6 +180,22 @@ mod tests {
             text(&modern),
             r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a\nb"}],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"0.1.0"}}}}"#
         );
+    }
+
+    #[test]
+    fn a_progress_token_makes_no_call_modern() {
+        let call = |meta: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"_meta":{{{meta}}},"name":"echo","arguments":{{"message":"hi"}}}}}}"#
+            )
+        };
+        let legacy = text(&call(r#""progressToken":7"#));
+        let modern = text(&call(
+            r#""progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28""#,
+        ));
+
+        assert!(!legacy.contains("resultType"), "{legacy}");
+        assert!(modern.contains("resultType"), "{modern}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use turnbuckle_protocol::method::{Capability, Method};
 use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
 
 use super::Client;
-use crate::answer::RawJson;
+use crate::answer::{RawJson, RawResult};
 use crate::call::Options;
 use crate::error::{CallError, TransportError};
 use crate::hub::Hub;
@@ -170,11 +170,13 @@ impl Client {
 }
 
 impl Reply {
-    fn new(method: &'static str, result: RawJson, rules: &Arc<Rules>) -> Result<Self, CallError> {
-        let kind = match rules.result_type {
-            true => ResultType::of(result.as_str()).map_err(|error| invalid(method, &error))?,
+    fn new(method: &'static str, result: RawResult, rules: &Arc<Rules>) -> Result<Self, CallError> {
+        let (result, kind) = match rules.result_type {
+            true => result
+                .into_parts()
+                .map_err(|error| invalid(method, &error))?,
             // Not even an object is looked for in vain: whoever reads it will say so.
-            false => ResultType::Complete,
+            false => (result.json, ResultType::Complete),
         };
         Ok(Self {
             result,

@@ -174,7 +174,7 @@ async fn first_question(
 fn judge(answer: &Answer, http: bool) -> Finding {
     let status = answer.http.as_ref().map(|facts| facts.status);
     match &answer.outcome {
-        Ok(result) => match serde_json::from_str(result.as_str()) {
+        Ok(result) => match serde_json::from_str(result.json.as_str()) {
             Ok(result) => Finding::Modern(Box::new(result)),
             Err(_) => Finding::Legacy,
         },

@@ -85,7 +85,7 @@ pub(super) async fn initialize(
         .await?;
     let status = answer.http.map(|facts| facts.status);
     let result = answer.outcome.map_err(|error| refused(error, status))?;
-    let result: InitializeResult = read(INITIALIZE, &result)?;
+    let result: InitializeResult = read(INITIALIZE, &result.json)?;
     // First noted, then said: the server may ask as soon as it knows.
     let agreed = asking.settle(agreed(result)?);
     asking.notify_initialized(&agreed.rules).await?;

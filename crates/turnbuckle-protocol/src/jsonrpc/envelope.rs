@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::scan::{Fault, Scanner};
+use super::scanned_result::ScannedResult;
 use super::text::{string_value, unescape};
 use super::{
     Incoming, Malformed, Message, Notification, Object, Params, Request, RequestId, Response,
@@ -121,7 +122,7 @@ struct Envelope<'a> {
     id: Option<&'a str>,
     method: Option<&'a str>,
     params: Option<RawParams<'a>>,
-    result: Option<&'a str>,
+    result: Option<ScannedResult<'a>>,
     error: Option<&'a str>,
     duplicate: Option<Name>,
 }
@@ -134,6 +135,18 @@ enum RawParams<'a> {
     Object(Params<'a>),
     Null,
     Other,
+}
+
+impl<'a> RawParams<'a> {
+    fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, Fault> {
+        let other = match scanner.peek() {
+            Some(b'{') => return Params::scan(scanner, depth).map(Self::Object),
+            Some(b'n') => Self::Null,
+            _ => Self::Other,
+        };
+        scanner.skip_value(depth)?;
+        Ok(other)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -196,33 +209,27 @@ impl<'a> Envelope<'a> {
         scanner: &mut Scanner<'a>,
         depth: usize,
     ) -> Result<(), Fault> {
-        let first = scanner.peek();
-        if name == Some(Name::Params) && first == Some(b'{') {
-            let params = Params::scan(scanner, depth)?;
-            let earlier = self.params.replace(RawParams::Object(params));
-            self.note(Name::Params, earlier.is_some());
-            return Ok(());
-        }
-        let span = scanner.skip_value(depth)?;
-        let json = scanner.slice(span);
-        let Some(name) = name else {
-            return Ok(());
-        };
         let occurred = match name {
-            Name::Jsonrpc => self.jsonrpc.replace(json).is_some(),
-            Name::Id => self.id.replace(json).is_some(),
-            Name::Method => self.method.replace(json).is_some(),
-            Name::Result => self.result.replace(json).is_some(),
-            Name::Error => self.error.replace(json).is_some(),
-            Name::Params => {
-                let params = match first {
-                    Some(b'n') => RawParams::Null,
-                    _ => RawParams::Other,
-                };
+            Some(Name::Params) => {
+                let params = RawParams::scan(scanner, depth)?;
                 self.params.replace(params).is_some()
             }
+            Some(Name::Result) => {
+                let result = ScannedResult::scan(scanner, depth)?;
+                self.result.replace(result).is_some()
+            }
+            Some(Name::Jsonrpc) => self.jsonrpc.replace(scanner.pass(depth)?).is_some(),
+            Some(Name::Id) => self.id.replace(scanner.pass(depth)?).is_some(),
+            Some(Name::Method) => self.method.replace(scanner.pass(depth)?).is_some(),
+            Some(Name::Error) => self.error.replace(scanner.pass(depth)?).is_some(),
+            None => {
+                scanner.skip_value(depth)?;
+                false
+            }
         };
-        self.note(name, occurred);
+        if let Some(name) = name {
+            self.note(name, occurred);
+        }
         Ok(())
     }
 
@@ -307,16 +314,16 @@ impl<'a> Envelope<'a> {
 
     fn judge_answer(self, id: Id) -> Result<Message<'a>, RpcError> {
         self.judge_frame()?;
-        let outcome = match (self.result, self.error) {
-            (Some(result), None) => Ok(result),
-            (None, Some(error)) => Err(read_error(error)?),
+        let (kind, outcome) = match (self.result, self.error) {
+            (Some(result), None) => (result.kind(), Ok(result.json)),
+            (None, Some(error)) => (None, Err(read_error(error)?)),
             _ => {
                 let message = "an answer has either `result` or `error`";
                 return Err(RpcError::invalid_request(message));
             }
         };
         match (id, outcome) {
-            (Id::Valid(id), outcome) => Ok(Message::Response(Response { id, outcome })),
+            (Id::Valid(id), outcome) => Ok(Message::Response(Response { id, kind, outcome })),
             (Id::Absent | Id::Null, Err(error)) => Ok(Message::Complaint(error)),
             _ => Err(RpcError::invalid_request(
                 "`id` must be a string or an integer",

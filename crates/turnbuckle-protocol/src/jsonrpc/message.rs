@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Params, RequestId, RpcError};
+use crate::types::ResultType;
 
 /// One message, or several in an array.
 #[expect(
@@ -59,6 +60,9 @@ pub struct Notification<'a> {
 pub struct Response<'a> {
     /// The request it answers.
     pub id: RequestId,
+    /// The kind of the result; `None` for an error, and for a result whose kind is in doubt:
+    /// [`ResultType::of`] says why.
+    pub kind: Option<ResultType>,
     /// The result as raw JSON text, or the error.
     pub outcome: Result<&'a str, RpcError>,
 }

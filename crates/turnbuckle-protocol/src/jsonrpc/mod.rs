@@ -16,6 +16,7 @@ mod number;
 mod object;
 mod params;
 mod scan;
+mod scanned_result;
 mod text;
 mod write;
 

@@ -154,6 +154,12 @@ impl<'a> Scanner<'a> {
         })
     }
 
+    /// Does the same as [`skip_value`](Self::skip_value), and returns the text of the value.
+    pub(super) fn pass(&mut self, depth: usize) -> Result<&'a str, Fault> {
+        let span = self.skip_value(depth)?;
+        Ok(self.slice(span))
+    }
+
     /// Checks that nothing but whitespace follows.
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
         self.skip_whitespace();

@@ -30,6 +30,16 @@ impl ResultType {
         }
     }
 
+    /// Returns the kind of a name on the wire.
+    pub(crate) fn named(name: Cow<'_, str>) -> Self {
+        match &*name {
+            "complete" => Self::Complete,
+            "input_required" => Self::InputRequired,
+            "task" => Self::Task,
+            _ => Self::Unknown(name.into_owned()),
+        }
+    }
+
     /// Reads the kind of a raw result without building it.
     pub fn of(result: &str) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
@@ -49,13 +59,7 @@ impl Serialize for ResultType {
 
 impl<'de> Deserialize<'de> for ResultType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Cow::<str>::deserialize(deserializer)?;
-        Ok(match &*name {
-            "complete" => Self::Complete,
-            "input_required" => Self::InputRequired,
-            "task" => Self::Task,
-            _ => Self::Unknown(name.into_owned()),
-        })
+        Ok(Self::named(Cow::deserialize(deserializer)?))
     }
 }
 

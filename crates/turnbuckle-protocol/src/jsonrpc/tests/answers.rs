@@ -105,3 +105,37 @@ fn a_result_needs_an_id() {
         assert!(malformed.is_answer());
     }
 }
+
+#[test]
+fn the_kind_of_a_result_is_found_on_the_way() {
+    use crate::types::ResultType;
+
+    for (result, kind) in [
+        ("{}", Some(ResultType::Complete)),
+        (r#"{"a":{"resultType":"task"}}"#, Some(ResultType::Complete)),
+        (
+            r#"{"a":[1], "resultType" : "task"}"#,
+            Some(ResultType::Task),
+        ),
+        (
+            r#"{"result\u0054ype":"task","a":1}"#,
+            Some(ResultType::Task),
+        ),
+        (
+            r#"{"resultType":"n\u0065w"}"#,
+            Some(ResultType::Unknown("new".into())),
+        ),
+        (r#"{"resultType":"task","resultType":"complete"}"#, None),
+        (r#"{"resultType":7}"#, None),
+        ("[]", None),
+        ("null", None),
+    ] {
+        let json = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        let Ok(Incoming::One(Message::Response(response))) = parse(json.as_bytes()) else {
+            panic!("{json}");
+        };
+
+        assert_eq!(response.kind, kind, "{json}");
+        assert_eq!(response.outcome, Ok(result));
+    }
+}
