@@ -2,12 +2,10 @@
 //!
 //! [`Meta`] is what we write and keep; [`RequestMeta`] reads the keys of a request without building anything.
 
-mod entries;
 mod key;
 mod request;
 mod trace;
 
-pub(crate) use entries::unread;
 pub use key::MetaKeyError;
 pub use request::RequestMeta;
 pub use trace::TraceContext;
@@ -15,7 +13,6 @@ pub use trace::TraceContext;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use self::entries::Entries;
 use crate::{
     RequestId,
     types::{ClientCapabilities, Implementation, LogLevel, tasks::legacy::RelatedTask},
@@ -54,7 +51,7 @@ pub mod keys {
 /// Keys are checked when they are inserted; what a peer sent is passed on unchanged, whatever its keys. An empty
 /// one takes no memory and is not written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Meta(Option<Box<Entries>>);
+pub struct Meta(Option<Box<Map<String, Value>>>);
 
 impl Meta {
     /// Creates an empty `_meta`.
@@ -91,18 +88,19 @@ impl Meta {
         key: impl Into<String>,
         value: impl Into<Value>,
     ) -> Option<Value> {
-        let entries = self.0.get_or_insert_with(Box::default);
-        entries.get_mut().insert(key.into(), value.into())
+        self.0
+            .get_or_insert_with(Box::default)
+            .insert(key.into(), value.into())
     }
 
     /// Returns a value.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.as_ref()?.get().get(key)
+        self.0.as_ref()?.get(key)
     }
 
     /// Removes a value and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let map = self.0.as_mut()?.get_mut();
+        let map = self.0.as_mut()?;
         // Shifting keeps the order of the others.
         let value = map.shift_remove(key);
         if map.is_empty() {
@@ -123,7 +121,7 @@ impl Meta {
 
     /// Returns keys and values in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let entries = self.0.iter().flat_map(|entries| entries.get());
+        let entries = self.0.iter().flat_map(|map| map.iter());
         entries.map(|(key, value)| (&**key, value))
     }
 
@@ -228,7 +226,7 @@ impl Meta {
     }
 
     fn unchecked(map: Map<String, Value>) -> Self {
-        Self((!map.is_empty()).then(|| Box::new(map.into())))
+        Self((!map.is_empty()).then(|| Box::new(map)))
     }
 
     fn write(&mut self, key: &str, value: &impl Serialize) {
@@ -258,7 +256,7 @@ impl TryFrom<Map<String, Value>> for Meta {
 impl Serialize for Meta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Some(entries) => entries.get().serialize(serializer),
+            Some(map) => map.serialize(serializer),
             None => serializer.collect_map(std::iter::empty::<(&str, &str)>()),
         }
     }

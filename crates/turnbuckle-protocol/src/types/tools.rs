@@ -7,7 +7,7 @@ use super::{
     CacheScope, ContentBlock, Cursor, Icon, InputResponses, JsonObject, number::integer,
     setters::setters, tasks::legacy::TaskMetadata,
 };
-use crate::meta::{self, Meta};
+use crate::meta::Meta;
 
 /// A tool, as a list shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -252,12 +252,7 @@ pub struct CallToolResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// What `_meta` carries.
-    #[serde(
-        rename = "_meta",
-        default,
-        deserialize_with = "meta::unread",
-        skip_serializing_if = "Meta::is_empty"
-    )]
+    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
