@@ -175,6 +175,6 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
         1000,
         Budget::times(1.4),
     ),
-    call("client-modern-50", Modern, Budget::times(1.7)),
+    call("client-modern-50", Modern, Budget::times(1.8)),
     call("client-legacy-50", Legacy, Budget::times(1.8)),
 ];
