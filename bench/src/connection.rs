@@ -25,7 +25,8 @@ pub struct Connection {
 impl Connection {
     /// Connects from this machine's own address.
     pub async fn open(address: SocketAddr) -> Result<Connection, Failure> {
-        Connection::open_from(Ipv4Addr::LOCALHOST, address).await
+        // No address of its own is asked for: a port may then serve again although another server once had it.
+        Connection::over(TcpStream::connect(address).await?, address)
     }
 
     /// Connects to a server that answers at this path.
@@ -39,7 +40,10 @@ impl Connection {
     pub async fn open_from(source: Ipv4Addr, address: SocketAddr) -> Result<Connection, Failure> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((source, 0).into())?;
-        let stream = socket.connect(address).await?;
+        Connection::over(socket.connect(address).await?, address)
+    }
+
+    fn over(stream: TcpStream, address: SocketAddr) -> Result<Connection, Failure> {
         stream.set_nodelay(true)?;
         Ok(Connection {
             stream,

@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
 use turnbuckle_bench::Failure;
 
-use crate::{report, results::Results};
+use crate::{
+    report,
+    results::{Case, Results},
+};
 
 const BEGIN: &str = "<!-- figures: begin -->";
 const END: &str = "<!-- figures: end -->";
@@ -32,15 +35,28 @@ fn figures(results: &Results) -> String {
         .collect();
     let days: Vec<_> = days.into_iter().collect();
     let mut text = format!("Measured on {}, {}.\n\n", days.join(", "), results.machine);
-    let mut group = None;
-    for case in &results.cases {
-        if group != Some(&case.group) {
-            let _ = writeln!(text, "## {}\n", case.group);
-            group = Some(&case.group);
+    for (group, cases) in by_group(results) {
+        let _ = writeln!(text, "## {group}\n");
+        match group {
+            "growth" => text.push_str(&report::curves(&cases)),
+            _ => cases
+                .iter()
+                .for_each(|case| text.push_str(&report::markdown(case))),
         }
-        text.push_str(&report::markdown(case));
     }
     text
+}
+
+/// The groups in the order in which they first came, each with its cases.
+fn by_group(results: &Results) -> Vec<(&str, Vec<&Case>)> {
+    let mut groups: Vec<(&str, Vec<&Case>)> = Vec::new();
+    for case in &results.cases {
+        match groups.iter_mut().find(|(group, _)| *group == case.group) {
+            Some((_, cases)) => cases.push(case),
+            None => groups.push((&case.group, vec![case])),
+        }
+    }
+    groups
 }
 
 #[cfg(test)]
@@ -60,5 +76,16 @@ mod tests {
         assert!(page.starts_with("before\n") && page.ends_with("\nafter\n"));
         assert!(page.contains("two cores") && !page.contains("old"));
         assert_eq!(with_figures("no marks", &results), None);
+    }
+
+    #[test]
+    fn the_page_shows_the_results_that_are_kept() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let results = Results::read(&root.join("results.json")).unwrap();
+        let page = std::fs::read_to_string(root.join("../docs/speed.md")).unwrap();
+
+        let again = with_figures(&page, &results);
+
+        assert!(again.as_deref() == Some(&page), "run `compare page`");
     }
 }

@@ -96,7 +96,7 @@ impl Peer {
     /// Returns the program of its stdio server, if it is one file that the machine runs; a script has none.
     pub(crate) fn program(&self) -> Option<&Path> {
         match self.stdio.as_deref()? {
-            [_, script, ..] if script.is_file() => None,
+            [_, arguments @ ..] if arguments.iter().any(|argument| argument.is_file()) => None,
             [program, ..] => Some(program),
             [] => None,
         }

@@ -59,6 +59,37 @@ pub(crate) fn markdown(case: &Case) -> String {
     text
 }
 
+/// Returns cases that differ in one number as a single table: a line for each, a column for everybody.
+pub(crate) fn curves(cases: &[&Case]) -> String {
+    let mut peers: Vec<&str> = Vec::new();
+    for row in cases.iter().flat_map(|case| &case.rows) {
+        if !peers.contains(&&*row.peer) {
+            peers.push(&row.peer);
+        }
+    }
+    let mut text = format!("| | | {} |\n", peers.join(" | "));
+    let _ = writeln!(text, "|---|---{}|", "|---:".repeat(peers.len()));
+    for case in cases {
+        let Some(metric) = compared(case) else {
+            continue;
+        };
+        let of = |peer: &&str| case.rows.iter().find(|row| row.peer == **peer);
+        let values = peers
+            .iter()
+            .map(|peer| number(of(peer).and_then(|row| row.median(metric))));
+        let values: Vec<_> = values.collect();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} |",
+            case.case,
+            metric.head(),
+            values.join(" | ")
+        );
+    }
+    text.push('\n');
+    text
+}
+
 /// The head, then a line for everybody.
 fn cells(case: &Case) -> Vec<Vec<String>> {
     let first = case.rows.first();
@@ -172,6 +203,24 @@ mod tests {
             "{text}"
         );
         assert!(terminal(&case()).contains("NOT REACHED"));
+    }
+
+    #[test]
+    fn curves_have_a_line_for_each_case_and_a_column_for_each_peer() {
+        let (small, mut large) = (case(), case());
+        large.case = "modern 1 KiB".into();
+        large.rows.truncate(1);
+
+        let text = curves(&[&small, &large]);
+
+        assert!(
+            text.starts_with("| | | bare | turnbuckle |\n|---|---|---:|---:|\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| modern 1 KiB | per second | 50\u{202f}000 | – |"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::{
     peer::{Ability, Peer},
 };
 
-const WARM_UP: Duration = Duration::from_millis(300);
-const TIME: Duration = Duration::from_millis(1500);
+const WARM_UP: Duration = Duration::from_millis(200);
+const TIME: Duration = Duration::from_millis(800);
 
 /// Returns every figure of this group.
 pub(crate) fn figures() -> Vec<Box<dyn Figure>> {

@@ -10,8 +10,8 @@ use crate::{
     pipe::{Calls, Pipe},
 };
 
-const WARM_UP: Duration = Duration::from_millis(300);
-const TIME: Duration = Duration::from_millis(1500);
+const WARM_UP: Duration = Duration::from_millis(200);
+const TIME: Duration = Duration::from_millis(800);
 const BYTES: usize = 50;
 
 /// Returns every figure of this group.
