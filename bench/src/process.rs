@@ -57,7 +57,7 @@ impl ServerProcess {
         &self.path
     }
 
-    /// Reads how much time of the processor it has used.
+    /// Reads how much time of the processor its threads have used, to the nanosecond; those that have ended not.
     pub fn cpu(&self) -> Result<Duration, Failure> {
         cpu_time(self.child.id())
     }
@@ -65,17 +65,6 @@ impl ServerProcess {
     /// Reads how much memory it holds now, and held at most.
     pub fn memory(&self) -> Result<Memory, Failure> {
         Memory::of(self.child.id())
-    }
-
-    /// Reads how much time of the processor its threads have used, to the nanosecond; those that have ended not.
-    pub fn fine_cpu(&self) -> Result<Duration, Failure> {
-        let mut nanoseconds = 0;
-        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let schedule = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-            let running = schedule.split_whitespace().next().unwrap_or_default();
-            nanoseconds += running.parse::<u64>()?;
-        }
-        Ok(Duration::from_nanos(nanoseconds))
     }
 
     /// Asks it to end and waits until it has.

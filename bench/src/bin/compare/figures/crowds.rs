@@ -77,8 +77,8 @@ impl Figure for Crowd {
 async fn call(server: &ServerProcess, size: usize) -> Result<f64, Failure> {
     let sessions = sessions::open(server.address(), server.path(), size).await?;
     sessions::call(server.address(), &sessions, CALLS / 10).await?;
-    let cpu = server.fine_cpu()?;
+    let cpu = server.cpu()?;
     sessions::call(server.address(), &sessions, CALLS).await?;
-    let cpu = server.fine_cpu()? - cpu;
+    let cpu = server.cpu()? - cpu;
     Ok(cpu.as_secs_f64() * 1e6 / CALLS as f64)
 }

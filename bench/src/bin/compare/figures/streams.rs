@@ -134,9 +134,9 @@ pub(crate) fn served(
 async fn idle(server: &ServerProcess) -> Result<Sample, Failure> {
     // Ours has room for 10,000, and some are there already.
     let count = SESSIONS - FIRST;
-    let (before, cpu) = (settled(server).await?, server.fine_cpu()?);
+    let (before, cpu) = (settled(server).await?, server.cpu()?);
     sessions::open(server.address(), server.path(), count).await?;
-    let cpu = (server.fine_cpu()? - cpu).as_secs_f64();
+    let cpu = (server.cpu()? - cpu).as_secs_f64();
     let bytes = bytes_each(before, server.memory()?, count);
     Ok(vec![
         (Metric::Bytes, bytes),
@@ -190,10 +190,10 @@ pub(crate) async fn announced(
     let (mut milliseconds, mut costs) = (Vec::new(), Vec::new());
     for _ in 0..times {
         tokio::time::sleep(REST).await;
-        let cpu = server.fine_cpu()?;
+        let cpu = server.cpu()?;
         milliseconds.push(streams.announce().await?.as_secs_f64() * 1e3);
         tokio::time::sleep(REST).await;
-        let cpu = server.fine_cpu()? - cpu;
+        let cpu = server.cpu()? - cpu;
         costs.push(cpu.as_secs_f64() * 1e6 / streams.count() as f64);
     }
     Ok((median(milliseconds), median(costs)))
