@@ -1,7 +1,6 @@
 //! Authorization for MCP, step by step.
 //!
-//! One file per step, and no HTTP in any of them: what is read was fetched by somebody else, and what is written is sent by
-//! somebody else. So far there is the language in which both sides speak about it:
+//! One file per step, and HTTP behind one small trait, [`Fetch`](fetch::Fetch). The language in which both sides speak about it:
 //!
 //! - [`Challenge`]: what a server that refuses says in `WWW-Authenticate`, read and written.
 //! - [`Scopes`]: what a token is good for, and what an operation needs.
@@ -10,8 +9,14 @@
 //! - [`ProtectedResource`] and [`AuthorizationServer`]: the metadata itself.
 //! - [`Pkce`]: what ties the code of a login to whoever asked for it.
 //! - [`Secret`]: what is never printed.
+//!
+//! A client on HTTP asks an [`Authorize`] for what to send along, and tells it of refusals; a [`Failure`] says at which step
+//! there was no token, and what to do about it.
 
+mod authorize;
 mod challenge;
+mod failure;
+pub mod fetch;
 mod metadata;
 mod pkce;
 mod place;
@@ -20,7 +25,9 @@ mod scope;
 mod secret;
 pub mod well_known;
 
+pub use authorize::{Authorize, Credentials, Next, Refused, Sending};
 pub use challenge::{Challenge, InvalidChallenge};
+pub use failure::{Failure, Step};
 pub use metadata::{AuthorizationServer, InvalidMetadata, ProtectedResource};
 pub use pkce::Pkce;
 pub use resource::is_same_resource;

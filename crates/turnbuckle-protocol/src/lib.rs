@@ -8,10 +8,12 @@
 //! - [`method`]: the one table of methods.
 //! - [`codec`]: newline-delimited JSON, server-sent events, header values.
 //! - [`pending`]: the table of open requests.
+//! - [`guard`]: the seam to whoever verifies callers on HTTP.
 //! - `skills`, a feature: the head of a skill and the hash of its files.
 //! - [`uri_template`]: the addresses of resources that come in families.
 
 pub mod codec;
+pub mod guard;
 pub mod jsonrpc;
 pub mod meta;
 pub mod method;
