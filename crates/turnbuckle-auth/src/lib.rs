@@ -15,14 +15,22 @@
 
 mod authorize;
 mod challenge;
+#[cfg(feature = "client")]
+pub mod client;
+#[cfg(feature = "jwt")]
+pub mod dpop;
 mod failure;
 pub mod fetch;
+#[cfg(feature = "jwt")]
+pub mod jwt;
 mod metadata;
 mod pkce;
 mod place;
 mod resource;
 mod scope;
 mod secret;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod well_known;
 
 pub use authorize::{Authorize, Credentials, Next, Refused, Sending};

@@ -1,0 +1,1 @@
+//! Sending the user to log in, and reading the answer.

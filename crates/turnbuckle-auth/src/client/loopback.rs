@@ -1,0 +1,1 @@
+//! Hearing from the browser, on this machine.

@@ -1,0 +1,1 @@
+//! The client that remembers: it gets tokens, keeps them fresh, and asks for more when more is needed.

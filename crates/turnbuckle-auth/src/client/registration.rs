@@ -1,0 +1,1 @@
+//! Becoming known to an authorization server.

@@ -1,0 +1,1 @@
+//! Where logins are kept.

@@ -1,0 +1,1 @@
+//! Servers that play a script.

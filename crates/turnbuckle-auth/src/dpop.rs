@@ -1,0 +1,1 @@
+//! Keys that tokens are bound to (RFC 9449): proofs, made and checked.

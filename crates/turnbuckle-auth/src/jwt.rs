@@ -1,0 +1,1 @@
+//! Signed tokens: keys, signatures, and what a token may look like.

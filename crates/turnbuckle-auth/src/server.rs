@@ -1,0 +1,1 @@
+//! The resource server: who is let in with which token.
