@@ -29,6 +29,6 @@ pub(crate) fn encode(bytes: impl AsRef<[u8]>) -> String {
 }
 
 /// Reads what [`encode`] writes, and nothing that only looks similar: each text has one meaning, each meaning one text.
-fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }

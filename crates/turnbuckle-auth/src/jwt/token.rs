@@ -49,6 +49,10 @@ impl<'a> Token<'a> {
         if header.contains_key("crit") {
             return Err(InvalidToken::Critical);
         }
+        let is_text = |name| header.get(name).is_none_or(Value::is_string);
+        if !is_text("kid") || !is_text("typ") {
+            return Err(InvalidToken::Form);
+        }
         let algorithm = header.get("alg").and_then(Value::as_str);
         Ok(Self {
             algorithm: algorithm.ok_or(InvalidToken::Form)?.parse()?,
