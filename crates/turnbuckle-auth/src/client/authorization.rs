@@ -12,7 +12,11 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::{AuthorizationServer, Failure, Pkce, Scopes, Secret, Step};
 
-use super::{form::Form, registration::Registered, safe_url};
+use super::{
+    form::{self, Form},
+    registration::Registered,
+    safe_url,
+};
 
 pub use scopes::{wanted_scopes, with_offline_access};
 
@@ -58,9 +62,6 @@ impl AuthorizationRequest {
             |error| Failure::new(Step::Authorization, format!("no randomness: {error}"));
         let pkce = Pkce::random().map_err(no_randomness)?;
         let state = random_state().map_err(no_randomness)?;
-        let asked = scopes
-            .filter(|scopes| !scopes.is_empty())
-            .map(ToString::to_string);
         let query = Form::default()
             .with("response_type", "code")
             .with("client_id", &client.id)
@@ -69,7 +70,7 @@ impl AuthorizationRequest {
             .with("code_challenge", &pkce.challenge())
             .with("code_challenge_method", "S256")
             .with("resource", resource)
-            .with_some("scope", asked.as_deref())
+            .with_some("scope", form::scope(scopes).as_deref())
             .with_some("dpop_jkt", dpop_jkt)
             .with_some("prompt", prompt(scopes));
         Ok(Self {

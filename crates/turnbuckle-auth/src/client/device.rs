@@ -7,16 +7,11 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::{
-    Failure, Scopes, Secret, Step,
-    fetch::{Fetch, Request},
-};
+use crate::{Failure, Scopes, Secret, Step, fetch::Fetch};
 
 use super::{
-    form::Form,
-    safe_url,
-    token::{Binding, Endpoint, Tokens, authentication, request::Grant},
-    told::{self, Described},
+    form::{self, Form},
+    token::{Binding, Endpoint, Tokens, post::Post, request::Grant},
 };
 
 const STEP: Step = Step::DeviceCode;
@@ -54,23 +49,20 @@ pub async fn begin(
                 .cure("log in with a browser on this machine"),
         );
     };
-    safe_url::check(url, STEP, "device authorization endpoint")?;
-    let asked = scopes
-        .filter(|scopes| !scopes.is_empty())
-        .map(ToString::to_string);
     let form = Form::default()
         .with("resource", resource)
-        .with_some("scope", asked.as_deref());
-    let (form, authorization) = authentication::apply(form, endpoint, STEP)?;
-    let mut request = Request::post(url, Form::CONTENT_TYPE, form.into_string());
-    if let Some(value) = authorization {
-        request = request.header("authorization", value.expose());
-    }
-    let described = Described(format!("{request:?}"));
-    let response = told::fetched(fetch, request, STEP).await?;
+        .with_some("scope", form::scope(scopes).as_deref());
+    let post = Post {
+        url,
+        what: "device authorization endpoint",
+        step: STEP,
+        form,
+        endpoint,
+    };
+    let response = post.send(fetch, None).await?;
     let secrets: Vec<_> = endpoint.client.secret.iter().collect();
-    let code = answer::read(&response, resource, scopes, &secrets);
-    code.map_err(|failure| failure.request(described))
+    answer::read(&response, resource, scopes, &secrets)
+        .map_err(|failure| failure.request(post.described()))
 }
 
 /// Waits until the person has logged in, and returns the tokens.
@@ -117,7 +109,6 @@ async fn ask(
         secrets: vec![&code.code],
         resource: &code.resource,
         scopes: code.scopes.as_ref(),
-        names_scopes: false,
     };
     grant.ask(fetch, endpoint, binding).await
 }
