@@ -129,6 +129,11 @@ fn endpoint(server: &AuthorizationServer) -> Result<&str, Failure> {
         .cure("use another grant, such as client credentials"));
     };
     safe_url::check(endpoint, Step::Authorization, "authorization endpoint")?;
+    if speaks_for_us(endpoint) {
+        let reason = "the authorization endpoint says in its URL what only a client may say";
+        return Err(failure(reason.to_owned())
+            .cure("whoever runs the authorization server must correct its metadata"));
+    }
     Ok(endpoint)
 }
 
@@ -151,18 +156,32 @@ fn prompt(scopes: Option<&Scopes>) -> Option<&'static str> {
 fn with_query(endpoint: &str, query: &str) -> String {
     let joint = match endpoint.split_once('?') {
         None => "?",
-        Some((_, "")) => "",
-        Some((_, own)) if own.ends_with('&') => "",
+        Some((_, own)) if own.is_empty() || own.ends_with('&') => "",
         Some(_) => "&",
     };
-    let mut url = String::new();
-    for letter in endpoint.chars() {
-        match letter {
-            '$' | '\'' | '(' | ')' | ';' | '!' | '*' => {
-                url.push_str(&format!("%{:02X}", u32::from(letter)))
-            }
-            letter => url.push(letter),
-        }
-    }
-    url + joint + query
+    let is_special = |letter| matches!(letter, '$' | '\'' | '(' | ')' | ';' | '!' | '*');
+    let pieces = endpoint.split_inclusive(is_special).map(|piece| {
+        let plain = piece.trim_end_matches(is_special);
+        format!("{plain}{}", form::encode(&piece[plain.len()..]))
+    });
+    pieces.chain([joint.to_owned(), query.to_owned()]).collect()
+}
+
+/// Whether an endpoint says of its own what only we say: then each reader of the URL would take what it likes.
+fn speaks_for_us(endpoint: &str) -> bool {
+    const OURS: [&str; 11] = [
+        "response_type",
+        "client_id",
+        "redirect_uri",
+        "state",
+        "code_challenge",
+        "code_challenge_method",
+        "resource",
+        "scope",
+        "request",
+        "request_uri",
+        "response_mode",
+    ];
+    let (_, query) = endpoint.split_once('?').unwrap_or_default();
+    form::pairs(query).any(|(name, _)| OURS.contains(&name.as_str()))
 }

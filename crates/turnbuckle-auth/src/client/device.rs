@@ -16,6 +16,12 @@ use super::{
 
 const STEP: Step = Step::DeviceCode;
 
+/// How much longer to wait when told to slow down (RFC 8628, section 3.5).
+const SLOWER: Duration = Duration::from_secs(5);
+
+/// How many questions in a row may get no answer.
+const MOST_UNANSWERED: u32 = 4;
+
 /// A code that a person types on another device.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -76,6 +82,7 @@ pub async fn poll(
 ) -> Result<Tokens, Failure> {
     let begun = tokio::time::Instant::now();
     let mut interval = code.interval;
+    let mut unanswered = 0;
     while begun.elapsed() + interval <= code.expires_in {
         tokio::time::sleep(interval).await;
         let answer = ask(fetch, endpoint, code, binding.as_deref_mut()).await;
@@ -83,9 +90,13 @@ pub async fn poll(
             Ok(tokens) => return Ok(tokens),
             Err(failure) => failure,
         };
+        let is_unanswered = failure.answered().is_none();
+        unanswered = if is_unanswered { unanswered + 1 } else { 0 };
         match failure.error_code() {
             Some("authorization_pending") => {}
-            Some("slow_down") => interval += Duration::from_secs(5),
+            Some("slow_down") => interval += SLOWER,
+            // The person is still at it: a broken connection ends nothing, but is no reason to ask as often as before.
+            None if is_unanswered && unanswered < MOST_UNANSWERED => interval *= 2,
             _ => return Err(failure),
         }
     }

@@ -34,7 +34,7 @@ impl Post<'_> {
             return told::fetched(fetch, self.request()?, self.step).await;
         };
         let (response, has_new_nonce) = self.send_with_proof(fetch, binding).await?;
-        let wants_nonce = Told::from(&response).code.as_deref() == Some("use_dpop_nonce");
+        let wants_nonce = Told::new(&response, &[]).code.as_deref() == Some("use_dpop_nonce");
         if !(wants_nonce && has_new_nonce) {
             return Ok(response);
         }

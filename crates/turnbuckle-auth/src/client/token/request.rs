@@ -8,7 +8,11 @@ use crate::{
     jwt::SigningKey,
 };
 
-use super::{Tokens, answer, post::Post};
+use super::{
+    Tokens,
+    answer::{self, Kinds},
+    post::Post,
+};
 
 /// A token endpoint, and who asks there.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +34,8 @@ pub struct Binding<'a> {
     pub prover: &'a Prover,
     /// The nonce of the authorization server, as it was last heard; to be kept for the next request.
     pub nonce: Option<String>,
+    /// Whether a token that is not bound is of no use.
+    pub required: bool,
 }
 
 /// A request for tokens.
@@ -68,7 +74,15 @@ impl<'a> Binding<'a> {
         Self {
             prover,
             nonce: None,
+            required: false,
         }
+    }
+
+    /// Says whether a token that is not bound is of no use.
+    #[must_use]
+    pub fn required(mut self, required: bool) -> Self {
+        self.required = required;
+        self
     }
 }
 
@@ -91,11 +105,15 @@ impl Grant<'_> {
             form: self.form.with("resource", self.resource),
             endpoint,
         };
-        let is_bound = binding.is_some();
+        let kinds = match &binding {
+            None => Kinds::Bearer,
+            Some(binding) if binding.required => Kinds::Bound,
+            Some(_) => Kinds::Any,
+        };
         let response = post.send(fetch, binding).await?;
         let secrets = self.secrets.into_iter().chain(&endpoint.client.secret);
         let secrets: Vec<_> = secrets.collect();
-        answer::read(&response, self.step, self.scopes, is_bound, &secrets)
+        answer::read(&response, self.step, self.scopes, kinds, &secrets)
             .map_err(|failure| failure.request(post.described()))
     }
 }
