@@ -4,6 +4,7 @@
 //! whatever redirects say. Knows nothing of messages: bodies are bytes, and streams are events.
 
 mod arriving;
+mod authorization;
 mod connection;
 mod dial;
 mod error;
@@ -20,7 +21,7 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ::http::{HeaderName, HeaderValue, Method, Request};
 use bytes::Bytes;
@@ -32,22 +33,26 @@ use no_tls as security;
 #[cfg(feature = "tls")]
 use tls as security;
 
-use self::{
-    pool::{Lease, Pool},
-    redirect::Redirects,
-};
+use self::pool::{Lease, Pool};
 use super::{
     headers::Headers,
     url::{Origin, Url},
 };
+use crate::held::Held;
 
 pub use self::error::HttpError;
 pub(crate) use self::{
-    dial::Dialer,
+    authorization::{Authorization, Login},
+    connection::Connection,
+    dial::{BoxError, Dialer},
     events::Events,
+    redirect::Redirects,
     refusal::Refusal,
-    response::{Body, Response},
+    response::{Body, Response, clean},
 };
+
+/// How many redirects of one request are followed.
+const REDIRECTS: usize = 5;
 
 /// Sends requests to one origin, over as many connections as it takes.
 #[derive(Debug)]
@@ -56,6 +61,7 @@ pub(crate) struct Wire {
     pool: Pool,
     origin: Origin,
     headers: Headers,
+    authorization: Option<Authorization>,
     limits: Limits,
 }
 
@@ -95,11 +101,23 @@ impl Wire {
             pool: Pool::default(),
             origin: url.origin().clone(),
             headers,
+            authorization: None,
             limits,
         })
     }
 
-    /// Sends a request and waits for the head of its response, redirects followed.
+    /// Asks somebody for credentials before every request, unless some go with every request already.
+    pub(crate) fn authorized_by(mut self, authorization: Option<Authorization>) -> Self {
+        self.authorization = authorization.filter(|_| !self.headers.authorize());
+        self
+    }
+
+    /// Returns what takes down how long somebody gets credentials for a request, if anybody does.
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        self.authorization.as_ref().map(|_| Arc::default())
+    }
+
+    /// Sends a request and waits for the head of its response, redirects followed and credentials brought.
     ///
     /// Dropping the future, or later the response, closes the connection unless all of it has been read.
     pub(crate) async fn send(
@@ -108,7 +126,12 @@ impl Wire {
         url: &Url,
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
+        login: Login<'_>,
     ) -> Result<Response, HttpError> {
+        if let Some(authorization) = &self.authorization {
+            let sent = self.authorized(authorization, method, url, headers, body, login);
+            return Box::pin(sent).await;
+        }
         let response = self.once(method, url, headers, body.clone()).await?;
         match response.status().is_redirection() {
             true => Box::pin(self.redirected(response, method, headers, body)).await,
@@ -123,7 +146,7 @@ impl Wire {
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<Response, HttpError> {
-        let mut redirects = Redirects::default();
+        let mut redirects = Redirects::up_to(REDIRECTS);
         while response.status().is_redirection() {
             let next = redirects.follow(method, &response)?;
             response.skip().await;
@@ -132,14 +155,20 @@ impl Wire {
         Ok(response)
     }
 
-    async fn once(
+    /// Says whether it leads to the origin of a URL.
+    pub(crate) fn reaches(&self, url: &Url) -> bool {
+        *url.origin() == self.origin
+    }
+
+    /// Sends a request and waits for the head of its response, whatever it is.
+    pub(crate) async fn once(
         &self,
         method: &Method,
         url: &Url,
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<Response, HttpError> {
-        if *url.origin() != self.origin {
+        if !self.reaches(url) {
             return Err(HttpError::OtherOrigin {
                 origin: url.origin().to_string(),
             });
