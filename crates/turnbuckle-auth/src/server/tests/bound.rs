@@ -47,7 +47,7 @@ impl Client {
     }
 
     /// A proof with something changed; what is null is left out.
-    fn proof_with(&self, header: &Value, changes: &Value) -> String {
+    fn proof_with(&self, header: Value, changes: Value) -> String {
         let part = |at| {
             let proof = self.proof();
             let part = crate::jwt::decode(proof.split('.').nth(at).unwrap()).unwrap();
@@ -91,7 +91,7 @@ async fn who_has_the_key_is_let_in() {
         assert_eq!(caller.subject, "alice");
     }
     let lacking = server.lacking(
-        &*client.send(&server, &[&client.proof()]).await.unwrap(),
+        &client.send(&server, &[&client.proof()]).await.unwrap(),
         &["x".to_owned()].into(),
     );
     assert!(challenge(&lacking).is("DPoP"));
@@ -179,51 +179,54 @@ async fn a_proof_for_something_else_proves_nothing() {
         jwk.insert("d".into(), json!(encode([1; 32])));
         jwk
     };
-    let none = json!({});
     for (header, claims, reason) in [
-        (&none, json!({ "htm": "GET" }), "another method"),
-        (&none, json!({ "htm": "post" }), "another method"),
-        (&none, json!({ "htm": null }), "another method"),
+        (json!({}), json!({ "htm": "GET" }), "another method"),
+        (json!({}), json!({ "htm": "post" }), "another method"),
+        (json!({}), json!({ "htm": null }), "another method"),
         (
-            &none,
+            json!({}),
             json!({ "htu": "https://other.example/mcp" }),
             "another URL",
         ),
         (
-            &none,
+            json!({}),
             json!({ "htu": "http://api.example/mcp" }),
             "another URL",
         ),
         (
-            &none,
+            json!({}),
             json!({ "htu": "https://api.example/other" }),
             "another URL",
         ),
         (
-            &none,
+            json!({}),
             json!({ "htu": "https://api.example" }),
             "another URL",
         ),
-        (&none, json!({ "htu": "/mcp" }), "another URL"),
-        (&none, json!({ "htu": null }), "another URL"),
-        (&none, json!({ "iat": now - 62 }), "this minute"),
-        (&none, json!({ "iat": now + 62 }), "this minute"),
-        (&none, json!({ "iat": now.to_string() }), "this minute"),
-        (&none, json!({ "iat": null }), "this minute"),
-        (&none, json!({ "ath": encode([0; 32]) }), "another token"),
-        (&none, json!({ "ath": null }), "another token"),
-        (&none, json!({ "jti": null }), "jti"),
-        (&none, json!({ "jti": "" }), "jti"),
-        (&none, json!({ "jti": 1 }), "jti"),
-        (&none, json!({ "jti": "a".repeat(513) }), "jti"),
-        (&json!({ "typ": "JWT" }), json!({}), "dpop+jwt"),
-        (&json!({ "typ": "at+jwt" }), json!({}), "dpop+jwt"),
-        (&json!({ "typ": null }), json!({}), "dpop+jwt"),
-        (&json!({ "jwk": null }), json!({}), "key of the proof"),
-        (&json!({ "jwk": private }), json!({}), "not public"),
-        (&json!({ "crit": ["x"] }), json!({}), "extension"),
+        (json!({}), json!({ "htu": "/mcp" }), "another URL"),
+        (json!({}), json!({ "htu": null }), "another URL"),
+        (json!({}), json!({ "iat": now - 62 }), "this minute"),
+        (json!({}), json!({ "iat": now + 62 }), "this minute"),
+        (json!({}), json!({ "iat": now.to_string() }), "this minute"),
+        (json!({}), json!({ "iat": null }), "this minute"),
+        (
+            json!({}),
+            json!({ "ath": encode([0; 32]) }),
+            "another token",
+        ),
+        (json!({}), json!({ "ath": null }), "another token"),
+        (json!({}), json!({ "jti": null }), "jti"),
+        (json!({}), json!({ "jti": "" }), "jti"),
+        (json!({}), json!({ "jti": 1 }), "jti"),
+        (json!({}), json!({ "jti": "a".repeat(513) }), "jti"),
+        (json!({ "typ": "JWT" }), json!({}), "dpop+jwt"),
+        (json!({ "typ": "at+jwt" }), json!({}), "dpop+jwt"),
+        (json!({ "typ": null }), json!({}), "dpop+jwt"),
+        (json!({ "jwk": null }), json!({}), "key of the proof"),
+        (json!({ "jwk": private }), json!({}), "not public"),
+        (json!({ "crit": ["x"] }), json!({}), "extension"),
     ] {
-        let proof = client.proof_with(header, &claims);
+        let proof = client.proof_with(header, claims);
         assert_refused(
             client.send(&server, &[&proof]).await,
             "invalid_dpop_proof",
@@ -254,7 +257,7 @@ async fn a_proof_for_something_else_proves_nothing() {
         "https://api.example/mcp/",
         "https://api.example/mcp?x=1#y",
     ] {
-        let proof = client.proof_with(&json!({}), &json!({ "htu": htu }));
+        let proof = client.proof_with(json!({}), json!({ "htu": htu }));
         client.send(&server, &[&proof]).await.unwrap();
     }
 }
@@ -293,7 +296,7 @@ async fn a_proof_needs_the_nonce_that_this_server_gave_out() {
     }
     client.world.advance(300);
     let late = json!({ "iat": client.world.now(), "nonce": nonce });
-    let late = client.proof_with(&json!({}), &late);
+    let late = client.proof_with(json!({}), late);
     assert_refused(
         client.send(&server, &[&late]).await,
         "use_dpop_nonce",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::{ISSUER, RESOURCE, World, bearer, challenge};
+use super::world::{ISSUER, RESOURCE, World, bearer, challenge, merge};
 use crate::{
     Secret,
     fetch::Method,
@@ -19,12 +19,10 @@ fn server(world: &World) -> ResourceServer {
 
 /// Has the issuer say this about every token.
 fn answer(world: &World, changes: Value) {
-    let mut claims = Value::from(world.claims());
-    claims["active"] = json!(true);
-    for (name, value) in changes.as_object().unwrap() {
-        claims[name] = value.clone();
-    }
-    world.network.answer(ENDPOINT, 200, &claims);
+    let mut claims = world.claims();
+    claims.insert("active".into(), json!(true));
+    merge(&mut claims, changes);
+    world.network.answer(ENDPOINT, 200, &claims.into());
 }
 
 async fn status(server: &ResourceServer, token: &str) -> u16 {

@@ -119,18 +119,21 @@ impl World {
     /// A token as the issuer writes it, signed by whatever key.
     pub(super) fn by(&self, key: &SigningKey, header: Value, changes: Value) -> String {
         let mut all = json!({ "typ": "at+jwt", "kid": "one" });
-        merge(all.as_object_mut().unwrap(), &header);
+        merge(all.as_object_mut().unwrap(), header);
         let mut claims = self.claims();
-        merge(&mut claims, &changes);
+        merge(&mut claims, changes);
         key.sign(all.as_object().unwrap().clone(), &claims).unwrap()
     }
 }
 
-pub(super) fn merge(into: &mut Map<String, Value>, changes: &Value) {
-    for (name, value) in changes.as_object().unwrap() {
+pub(super) fn merge(into: &mut Map<String, Value>, changes: Value) {
+    let Value::Object(changes) = changes else {
+        panic!("{changes} is no object");
+    };
+    for (name, value) in changes {
         match value {
-            Value::Null => into.remove(name),
-            value => into.insert(name.clone(), value.clone()),
+            Value::Null => into.remove(&name),
+            value => into.insert(name, value),
         };
     }
 }
