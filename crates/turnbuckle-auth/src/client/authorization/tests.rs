@@ -2,13 +2,7 @@ use serde_json::{Value, json};
 use turnbuckle_ledger::req;
 
 use super::*;
-use crate::{
-    Challenge,
-    client::{
-        discovery::discover,
-        testing::{ISSUER, SERVER, Web, metadata, parameter, with},
-    },
-};
+use crate::client::testing::{ISSUER, SERVER, metadata, parameter, with};
 
 const CALLBACK: &str = "http://127.0.0.1:9999/callback";
 
@@ -375,37 +369,6 @@ fn an_answer_without_code_and_error_or_without_end_is_a_failure() {
     }
     let long = format!("iss=https://as.example&code={}", "x".repeat(1 << 20));
     assert!(login.answer(&back(&login, &long)).is_err());
-}
-
-#[tokio::test]
-async fn scopes_are_those_of_the_refusal_else_all_that_are_named_else_none() {
-    req!("auth.scope.order");
-    req!("auth.scope.authoritative");
-    req!("auth.scope.no-relation");
-    let found = async |scopes: Value| {
-        let document = json!({ "resource": SERVER, "authorization_servers": [ISSUER], "scopes_supported": scopes });
-        let place = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
-        let web = Web::usual().get(place, &document);
-        discover(&web, SERVER, &[], "2026-07-28").await.unwrap()
-    };
-    let (named, silent) = (found(json!(["a", "b"])).await, found(json!([])).await);
-    let challenge = |header: &str| Challenge::parse(header).unwrap();
-    let told = challenge("Basic scope=\"x\", Bearer scope=\"c\"");
-    let wanted = |challenges: &[Challenge], found| {
-        wanted_scopes(challenges, found, None).map(|scopes| scopes.to_string())
-    };
-
-    assert_eq!(wanted(&told, &named).as_deref(), Some("c"));
-    assert_eq!(wanted(&told, &silent).as_deref(), Some("c"));
-    assert_eq!(wanted(&[], &named).as_deref(), Some("a b"));
-    assert_eq!(
-        wanted(&challenge("Bearer scope=\"\""), &named).as_deref(),
-        Some("a b")
-    );
-    assert_eq!(wanted(&[], &silent), None);
-    let earlier: Scopes = "d".parse().unwrap();
-    let more = wanted_scopes(&told, &named, Some(&earlier)).unwrap();
-    assert_eq!(more.to_string(), "c d");
 }
 
 #[test]

@@ -326,3 +326,31 @@ fn what_is_kept_can_be_read_again() {
     assert_eq!(serde_json::to_string(&read).unwrap(), kept);
     assert!(!format!("{client:?}").contains("sesame"));
 }
+
+#[test]
+fn a_document_about_a_client_says_where_it_is_itself() {
+    req!("auth.cimd.follow");
+    req!("auth.cimd.https");
+    req!("auth.cimd.url");
+    req!("auth.cimd.fields");
+    req!("auth.cimd.match");
+    let url = "https://client.example/client.json";
+
+    let document = description().document(url).unwrap();
+
+    assert_eq!(document["client_id"], url);
+    assert_eq!(document["client_name"], "Test");
+    assert_eq!(document["redirect_uris"], json!([CALLBACK]));
+    assert_eq!(document["token_endpoint_auth_method"], "none");
+    for url in [
+        "http://client.example/x",
+        "https://client.example",
+        "https://client.example/",
+        "https://client.example/a/../b",
+        "https://client.example/./b",
+        "https://user@client.example/x",
+        "https://client.example/x#y",
+    ] {
+        assert!(description().document(url).is_err(), "{url}");
+    }
+}
