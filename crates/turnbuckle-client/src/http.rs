@@ -2,6 +2,7 @@
 
 mod answering;
 mod endpoint;
+mod fetcher;
 mod headers;
 mod http_sse;
 mod pause;
@@ -17,7 +18,7 @@ use self::{url::Url, wire::Dialer};
 use crate::{Client, ConnectError, TransportError};
 
 pub(crate) use self::{endpoint::Endpoint, http_sse::HttpSse, reach::reach};
-pub use self::{headers::BadHeader, url::BadUrl, wire::HttpError};
+pub use self::{fetcher::Fetcher, headers::BadHeader, url::BadUrl, wire::HttpError};
 
 /// Connects to the server at a URL.
 ///

@@ -81,6 +81,11 @@ impl Url {
 }
 
 impl Origin {
+    /// Returns the host in lower case, an address of IPv6 in brackets.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
     pub(crate) fn is_https(&self) -> bool {
         self.scheme == Scheme::Https
     }

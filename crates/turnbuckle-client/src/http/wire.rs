@@ -32,10 +32,7 @@ use no_tls as security;
 #[cfg(feature = "tls")]
 use tls as security;
 
-use self::{
-    pool::{Lease, Pool},
-    redirect::Redirects,
-};
+use self::pool::{Lease, Pool};
 use super::{
     headers::Headers,
     url::{Origin, Url},
@@ -43,11 +40,16 @@ use super::{
 
 pub use self::error::HttpError;
 pub(crate) use self::{
-    dial::Dialer,
+    connection::Connection,
+    dial::{BoxError, Dialer},
     events::Events,
+    redirect::Redirects,
     refusal::Refusal,
-    response::{Body, Response},
+    response::{Body, Response, clean},
 };
+
+/// How many redirects of one request are followed.
+const REDIRECTS: usize = 5;
 
 /// Sends requests to one origin, over as many connections as it takes.
 #[derive(Debug)]
@@ -123,7 +125,7 @@ impl Wire {
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<Response, HttpError> {
-        let mut redirects = Redirects::default();
+        let mut redirects = Redirects::up_to(REDIRECTS);
         while response.status().is_redirection() {
             let next = redirects.follow(method, &response)?;
             response.skip().await;
@@ -132,14 +134,20 @@ impl Wire {
         Ok(response)
     }
 
-    async fn once(
+    /// Says whether it leads to the origin of a URL.
+    pub(crate) fn reaches(&self, url: &Url) -> bool {
+        *url.origin() == self.origin
+    }
+
+    /// Sends a request and waits for the head of its response, whatever it is.
+    pub(crate) async fn once(
         &self,
         method: &Method,
         url: &Url,
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<Response, HttpError> {
-        if *url.origin() != self.origin {
+        if !self.reaches(url) {
             return Err(HttpError::OtherOrigin {
                 origin: url.origin().to_string(),
             });

@@ -1,8 +1,12 @@
 //! How connections are made.
 
 use std::{
+    convert::Infallible,
     error::Error,
-    fmt, io,
+    fmt,
+    future::{Ready, ready},
+    io,
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -10,13 +14,16 @@ use std::{
 };
 
 use ::http::Uri;
-use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
+use hyper_util::{
+    client::legacy::connect::{HttpConnector, dns::Name},
+    rt::TokioIo,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service;
 
 use super::connection::Connection;
 
-pub(super) type BoxError = Box<dyn Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 type Dialing = Pin<Box<dyn Future<Output = Result<Connection, BoxError>> + Send>>;
 
 /// Makes connections; cheap to clone.
@@ -31,14 +38,12 @@ pub(super) struct TimedOut(pub(super) Duration);
 impl Dialer {
     /// Connects by TCP to the host and port of the URL.
     pub(crate) fn tcp() -> Self {
-        let mut connector = HttpConnector::new();
-        // Requests are small and each is written at once: waiting for more only costs time.
-        connector.set_nodelay(true);
-        // A stream may be silent for hours; that the other side is gone must show some time.
-        connector.set_keepalive(Some(Duration::from_secs(60)));
-        // TLS, if wanted, comes on top.
-        connector.enforce_http(false);
-        Self::of_service(connector)
+        Self::of_service(prepared(HttpConnector::new()))
+    }
+
+    /// Connects by TCP to one of these addresses, whatever the host of the URL is.
+    pub(crate) fn tcp_to(addresses: Vec<SocketAddr>) -> Self {
+        Self::of_service(prepared(HttpConnector::new_with_resolver(Known(addresses))))
     }
 
     /// Connects by whatever a program brings, such as a Unix socket.
@@ -74,7 +79,7 @@ impl Dialer {
     }
 
     /// Makes a connection to the host of a URL.
-    pub(super) async fn dial(&self, uri: Uri) -> Result<Connection, BoxError> {
+    pub(crate) async fn dial(&self, uri: Uri) -> Result<Connection, BoxError> {
         self.0(uri).await
     }
 
@@ -91,11 +96,40 @@ impl Dialer {
         })
     }
 
-    fn new<F>(dial: impl Fn(Uri) -> F + Send + Sync + 'static) -> Self
+    /// Connects by whatever makes a connection of a URL.
+    pub(crate) fn new<F>(dial: impl Fn(Uri) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Connection, BoxError>> + Send + 'static,
     {
         Self(Arc::new(move |uri| Box::pin(dial(uri))))
+    }
+}
+
+fn prepared<R>(mut connector: HttpConnector<R>) -> HttpConnector<R> {
+    // Requests are small and each is written at once: waiting for more only costs time.
+    connector.set_nodelay(true);
+    // A stream may be silent for hours; that the other side is gone must show some time.
+    connector.set_keepalive(Some(Duration::from_secs(60)));
+    // TLS, if wanted, comes on top.
+    connector.enforce_http(false);
+    connector
+}
+
+/// Addresses that are known already, for whatever name.
+#[derive(Clone)]
+struct Known(Vec<SocketAddr>);
+
+impl Service<Name> for Known {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Name) -> Self::Future {
+        ready(Ok(self.0.clone().into_iter()))
     }
 }
 

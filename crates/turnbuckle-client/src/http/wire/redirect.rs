@@ -5,17 +5,20 @@ use ::http::{Method, StatusCode, header::LOCATION};
 use super::{HttpError, Response};
 use crate::http::url::Url;
 
-const LIMIT: usize = 5;
-
 /// The redirects of one request.
-#[derive(Default)]
-pub(super) struct Redirects {
+pub(crate) struct Redirects {
+    limit: usize,
     followed: usize,
 }
 
 impl Redirects {
+    /// Follows so many, and no more.
+    pub(crate) fn up_to(limit: usize) -> Self {
+        Self { limit, followed: 0 }
+    }
+
     /// Says where to go on.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &mut self,
         method: &Method,
         response: &Response,
@@ -35,8 +38,8 @@ impl Redirects {
                 origin: next.origin().to_string(),
             });
         }
-        if self.followed == LIMIT {
-            return Err(HttpError::TooManyRedirects { limit: LIMIT });
+        if self.followed == self.limit {
+            return Err(HttpError::TooManyRedirects { limit: self.limit });
         }
         self.followed += 1;
         Ok(next)

@@ -183,7 +183,7 @@ impl Response {
 }
 
 /// Makes foreign text fit for an error: short, on one line, and without anything that steers a terminal.
-pub(super) fn clean(bytes: &[u8]) -> String {
+pub(crate) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut shown = String::new();
     let visible = text.split(char::is_whitespace).map(|word| {
