@@ -69,6 +69,7 @@ PAIRS = [("turnbuckle", "turnbuckle"), ("turnbuckle", "typescript 2.4.0"), ("typ
 CONTROL = ("typescript 2.4.0", "typescript 2.4.0")
 
 CODE, REFRESH, MACHINE = "authorization_code", "refresh_token", "client_credentials"
+DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 class Case:
@@ -81,6 +82,7 @@ class Case:
 
 BOTH = ("2025-11-25", "2026-07-28")
 NO_PROOFS = {("server", "typescript 2.4.0"): "this package verifies no proofs of possession"}
+NO_DEVICE = {("client", "typescript 2.4.0"): "this package knows no login on another device"}
 UNENCODED = {("client", "typescript 2.4.0"): "this package sends a secret without the encoding of RFC 6749, 2.3.1"}
 CASES = [
     Case("metadata of RFC 8414", {"documents": ["oauth"]}, "connect whoami close", [CODE], revisions=BOTH),
@@ -97,6 +99,7 @@ CASES = [
     Case("step-up", {"registration": False}, "connect whoami stepped_up whoami close", [CODE, CODE], "known",
          revisions=BOTH),
     Case("denial", {"deny": True}, "denied", [], revisions=BOTH),
+    Case("another device", {"ttl": 2}, "connect whoami refreshed rotated close", [DEVICE, REFRESH], "known", lacks=NO_DEVICE),
     Case("introspection", {"tokens": "opaque"}, "connect whoami many close", [CODE], revisions=BOTH),
     Case("introspection, expiry", {"tokens": "opaque", "ttl": 2}, "connect whoami refreshed rotated close",
          [CODE, REFRESH]),
@@ -153,7 +156,7 @@ class Login(Row):
             "url": self.url, "revision": self.revision, "issuer": issuer, "client": case.client, "dpop": case.dpop,
             "ttl": case.switches.get("ttl", 300), "secret": case.switches.get("secret", "open-sesame"),
             "key": str(key), "document": DOCUMENT["client_id"], "checks": case.checks,
-            "subject": None if MACHINE in case.grants else "ada",
+            "device": DEVICE in case.grants, "subject": None if MACHINE in case.grants else "ada",
         }
 
     def afterwards(self, transport, log):

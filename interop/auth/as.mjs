@@ -43,7 +43,8 @@ for (const name of Object.keys(switches)) if (!(name in SWITCHES)) throw new Err
 
 // Any server of this machine may be a resource; whom a token is for is for that server to see.
 const RESOURCE = /^http:\/\/127\.0\.0\.1:\d+(\/\w*)?$/;
-const SECRETS = ['code', 'code_verifier', 'client_secret', 'client_assertion', 'refresh_token', 'token', 'assertion'];
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
+const SECRETS = ['device_code', 'code', 'code_verifier', 'client_secret', 'client_assertion', 'refresh_token', 'token', 'assertion'];
 
 async function clients() {
     const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
@@ -57,7 +58,7 @@ async function clients() {
             application_type: 'native',
             token_endpoint_auth_method: 'none',
             redirect_uris: ['http://127.0.0.1/callback'],
-            grant_types: ['authorization_code', 'refresh_token'],
+            grant_types: ['authorization_code', 'refresh_token', DEVICE],
         },
         { ...service, ...bySecret, client_id: 'service', client_secret: switches.secret },
         {
@@ -89,13 +90,7 @@ async function provider(issuer) {
         findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
         interactions: { url: (_, { uid }) => `${switches.path}/login/${uid}` },
         // Consent is given before anybody asks.
-        loadExistingGrant: async ({ oidc }) => {
-            const grant = new oidc.provider.Grant({ accountId: oidc.session.accountId, clientId: oidc.client.clientId });
-            grant.addOIDCScope(`openid offline_access ${scopes}`);
-            for (const resource of [oidc.params.resource].flat()) if (resource) grant.addResourceScope(resource, scopes);
-            await grant.save();
-            return grant;
-        },
+        loadExistingGrant: ({ oidc }) => consent(oidc.provider, oidc.client.clientId, oidc.params.resource),
         fetch: (url, options) => {
             if (url === switches.document?.client_id) return Response.json(switches.document);
             return fetch(url, options);
@@ -106,6 +101,7 @@ async function provider(issuer) {
             clientCredentials: { enabled: true },
             introspection: { enabled: true },
             revocation: { enabled: true },
+            deviceFlow: { enabled: true },
             clientIdMetadataDocument: { enabled: switches.document !== null, ack: 'draft-02' },
             dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => switches.nonce },
             resourceIndicators: {
@@ -122,6 +118,14 @@ async function provider(issuer) {
     });
 }
 
+async function consent(provider, clientId, resource) {
+    const grant = new provider.Grant({ accountId: 'ada', clientId });
+    grant.addOIDCScope(`openid offline_access ${switches.scopes}`);
+    if (resource) grant.addResourceScope(resource, switches.scopes);
+    await grant.save();
+    return grant;
+}
+
 // The user, who says the same every time.
 async function logIn(provider, request, response) {
     const details = await provider.interactionDetails(request, response);
@@ -129,6 +133,15 @@ async function logIn(provider, request, response) {
         ? { error: 'access_denied', error_description: 'the user said no' }
         : { [details.prompt.name]: details.prompt.name === 'login' ? { accountId: 'ada' } : {} };
     await provider.interactionFinished(request, response, answer, { mergeWithLastSubmission: true });
+}
+
+// The user, on another device. The pages where a code is typed are passed over.
+async function typeCode(provider, userCode) {
+    const code = await provider.DeviceCode.findByUserCode(userCode.replace('-', ''));
+    const { scope, resource } = code.params;
+    if (switches.deny) code.error = 'access_denied';
+    else Object.assign(code, { accountId: 'ada', scope, resource, grantId: (await consent(provider, code.clientId, resource)).jti });
+    await code.save();
 }
 
 // An issuer with a path has its documents in three places, of which the package knows the last.
@@ -156,6 +169,10 @@ function serve(provider) {
         request.originalUrl = document ? `${switches.path}${document}` : request.url;
         request.url = document ?? (request.url.slice(switches.path.length) || '/');
         if (request.url.startsWith('/login/')) return logIn(provider, request, response);
+        if (request.url.startsWith('/device?')) {
+            await typeCode(provider, new URLSearchParams(request.url.slice('/device?'.length)).get('user_code'));
+            return response.writeHead(200).end();
+        }
         handle(request, response);
     };
 }
