@@ -44,7 +44,9 @@ for (const name of Object.keys(switches)) if (!(name in SWITCHES)) throw new Err
 // Any server of this machine may be a resource; whom a token is for is for that server to see.
 const RESOURCE = /^http:\/\/127\.0\.0\.1:\d+(\/\w*)?$/;
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
-const SECRETS = ['device_code', 'code', 'code_verifier', 'client_secret', 'client_assertion', 'refresh_token', 'token', 'assertion'];
+const SECRETS = [
+    'code', 'code_verifier', 'device_code', 'refresh_token', 'token', 'client_secret', 'client_assertion', 'assertion',
+];
 
 async function clients() {
     const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
@@ -139,10 +141,17 @@ async function logIn(provider, request, response) {
 async function typeCode(provider, userCode) {
     const code = await provider.DeviceCode.findByUserCode(userCode.replace('-', ''));
     const { scope, resource } = code.params;
-    if (switches.deny) code.error = 'access_denied';
-    else Object.assign(code, { accountId: 'ada', scope, resource, grantId: (await consent(provider, code.clientId, resource)).jti });
+    const { jti } = await consent(provider, code.clientId, resource);
+    Object.assign(code, switches.deny ? { error: 'access_denied' } : { accountId: 'ada', scope, resource, grantId: jti });
     await code.save();
 }
+
+// Forgets every client that registered itself, as servers do that tidy up.
+async function forget(provider) {
+    for (const client of registered.splice(0)) await provider.Client.adapter.destroy(client);
+}
+
+const registered = [];
 
 // An issuer with a path has its documents in three places, of which the package knows the last.
 function documentAt(url) {
@@ -169,9 +178,10 @@ function serve(provider) {
         request.originalUrl = document ? `${switches.path}${document}` : request.url;
         request.url = document ?? (request.url.slice(switches.path.length) || '/');
         if (request.url.startsWith('/login/')) return logIn(provider, request, response);
+        if (request.url === '/forget') return response.writeHead(204).end(await forget(provider));
         if (request.url.startsWith('/device?')) {
             await typeCode(provider, new URLSearchParams(request.url.slice('/device?'.length)).get('user_code'));
-            return response.writeHead(200).end();
+            return response.writeHead(204).end();
         }
         handle(request, response);
     };
@@ -194,6 +204,7 @@ function watch(provider) {
             error: context.body?.error ?? redirected?.get('error') ?? undefined,
         });
     });
+    provider.on('registration_create.success', (_, client) => registered.push(client.clientId));
     provider.on('server_error', (_, error) => console.error(error));
 }
 

@@ -133,6 +133,8 @@ const checks = {
         equal((await answer.json()).error, 'invalid_grant');
     },
 
+    forgotten: async () => equal((await fetch(`${task.issuer}/forget`)).status, 204),
+
     again: async () => {
         await sleep(task.ttl * 1000 + 1500);
         await call('whoami');
