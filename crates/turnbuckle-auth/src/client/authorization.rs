@@ -12,7 +12,11 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::{AuthorizationServer, Failure, Pkce, Scopes, Secret, Step};
 
-use super::{form::Form, registration::Registered, safe_url};
+use super::{
+    form::{self, Form},
+    registration::Registered,
+    safe_url,
+};
 
 pub use scopes::{wanted_scopes, with_offline_access};
 
@@ -58,9 +62,6 @@ impl AuthorizationRequest {
             |error| Failure::new(Step::Authorization, format!("no randomness: {error}"));
         let pkce = Pkce::random().map_err(no_randomness)?;
         let state = random_state().map_err(no_randomness)?;
-        let asked = scopes
-            .filter(|scopes| !scopes.is_empty())
-            .map(ToString::to_string);
         let query = Form::default()
             .with("response_type", "code")
             .with("client_id", &client.id)
@@ -69,7 +70,7 @@ impl AuthorizationRequest {
             .with("code_challenge", &pkce.challenge())
             .with("code_challenge_method", "S256")
             .with("resource", resource)
-            .with_some("scope", asked.as_deref())
+            .with_some("scope", form::scope(scopes).as_deref())
             .with_some("dpop_jkt", dpop_jkt)
             .with_some("prompt", prompt(scopes));
         Ok(Self {
@@ -128,6 +129,11 @@ fn endpoint(server: &AuthorizationServer) -> Result<&str, Failure> {
         .cure("use another grant, such as client credentials"));
     };
     safe_url::check(endpoint, Step::Authorization, "authorization endpoint")?;
+    if speaks_for_us(endpoint) {
+        let reason = "the authorization endpoint says in its URL what only a client may say";
+        return Err(failure(reason.to_owned())
+            .cure("whoever runs the authorization server must correct its metadata"));
+    }
     Ok(endpoint)
 }
 
@@ -150,18 +156,32 @@ fn prompt(scopes: Option<&Scopes>) -> Option<&'static str> {
 fn with_query(endpoint: &str, query: &str) -> String {
     let joint = match endpoint.split_once('?') {
         None => "?",
-        Some((_, "")) => "",
-        Some((_, own)) if own.ends_with('&') => "",
+        Some((_, own)) if own.is_empty() || own.ends_with('&') => "",
         Some(_) => "&",
     };
-    let mut url = String::new();
-    for letter in endpoint.chars() {
-        match letter {
-            '$' | '\'' | '(' | ')' | ';' | '!' | '*' => {
-                url.push_str(&format!("%{:02X}", u32::from(letter)))
-            }
-            letter => url.push(letter),
-        }
-    }
-    url + joint + query
+    let is_special = |letter| matches!(letter, '$' | '\'' | '(' | ')' | ';' | '!' | '*');
+    let pieces = endpoint.split_inclusive(is_special).map(|piece| {
+        let plain = piece.trim_end_matches(is_special);
+        format!("{plain}{}", form::encode(&piece[plain.len()..]))
+    });
+    pieces.chain([joint.to_owned(), query.to_owned()]).collect()
+}
+
+/// Whether an endpoint says of its own what only we say: then each reader of the URL would take what it likes.
+fn speaks_for_us(endpoint: &str) -> bool {
+    const OURS: [&str; 11] = [
+        "response_type",
+        "client_id",
+        "redirect_uri",
+        "state",
+        "code_challenge",
+        "code_challenge_method",
+        "resource",
+        "scope",
+        "request",
+        "request_uri",
+        "response_mode",
+    ];
+    let (_, query) = endpoint.split_once('?').unwrap_or_default();
+    form::pairs(query).any(|(name, _)| OURS.contains(&name.as_str()))
 }

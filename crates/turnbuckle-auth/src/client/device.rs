@@ -7,19 +7,20 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::{
-    Failure, Scopes, Secret, Step,
-    fetch::{Fetch, Request},
-};
+use crate::{Failure, Scopes, Secret, Step, fetch::Fetch};
 
 use super::{
-    form::Form,
-    safe_url,
-    token::{Binding, Endpoint, Tokens, authentication, request::Grant},
-    told::{self, Described},
+    form::{self, Form},
+    token::{Binding, Endpoint, Tokens, post::Post, request::Grant},
 };
 
 const STEP: Step = Step::DeviceCode;
+
+/// How much longer to wait when told to slow down (RFC 8628, section 3.5).
+const SLOWER: Duration = Duration::from_secs(5);
+
+/// How many questions in a row may get no answer.
+const MOST_UNANSWERED: u32 = 4;
 
 /// A code that a person types on another device.
 #[derive(Clone, Debug)]
@@ -54,23 +55,20 @@ pub async fn begin(
                 .cure("log in with a browser on this machine"),
         );
     };
-    safe_url::check(url, STEP, "device authorization endpoint")?;
-    let asked = scopes
-        .filter(|scopes| !scopes.is_empty())
-        .map(ToString::to_string);
     let form = Form::default()
         .with("resource", resource)
-        .with_some("scope", asked.as_deref());
-    let (form, authorization) = authentication::apply(form, endpoint, STEP)?;
-    let mut request = Request::post(url, Form::CONTENT_TYPE, form.into_string());
-    if let Some(value) = authorization {
-        request = request.header("authorization", value.expose());
-    }
-    let described = Described(format!("{request:?}"));
-    let response = told::fetched(fetch, request, STEP).await?;
+        .with_some("scope", form::scope(scopes).as_deref());
+    let post = Post {
+        url,
+        what: "device authorization endpoint",
+        step: STEP,
+        form,
+        endpoint,
+    };
+    let response = post.send(fetch, None).await?;
     let secrets: Vec<_> = endpoint.client.secret.iter().collect();
-    let code = answer::read(&response, resource, scopes, &secrets);
-    code.map_err(|failure| failure.request(described))
+    answer::read(&response, resource, scopes, &secrets)
+        .map_err(|failure| failure.request(post.described()))
 }
 
 /// Waits until the person has logged in, and returns the tokens.
@@ -84,6 +82,7 @@ pub async fn poll(
 ) -> Result<Tokens, Failure> {
     let begun = tokio::time::Instant::now();
     let mut interval = code.interval;
+    let mut unanswered = 0;
     while begun.elapsed() + interval <= code.expires_in {
         tokio::time::sleep(interval).await;
         let answer = ask(fetch, endpoint, code, binding.as_deref_mut()).await;
@@ -91,9 +90,13 @@ pub async fn poll(
             Ok(tokens) => return Ok(tokens),
             Err(failure) => failure,
         };
+        let is_unanswered = failure.answered().is_none();
+        unanswered = if is_unanswered { unanswered + 1 } else { 0 };
         match failure.error_code() {
             Some("authorization_pending") => {}
-            Some("slow_down") => interval += Duration::from_secs(5),
+            Some("slow_down") => interval += SLOWER,
+            // The person is still at it: a broken connection ends nothing, but is no reason to ask as often as before.
+            None if is_unanswered && unanswered < MOST_UNANSWERED => interval *= 2,
             _ => return Err(failure),
         }
     }
@@ -117,7 +120,6 @@ async fn ask(
         secrets: vec![&code.code],
         resource: &code.resource,
         scopes: code.scopes.as_ref(),
-        names_scopes: false,
     };
     grant.ask(fetch, endpoint, binding).await
 }

@@ -1,9 +1,9 @@
 //! Forms: `application/x-www-form-urlencoded`, as requests to authorization servers and their answers are written.
 
-use std::borrow::Cow;
+use crate::Scopes;
 
 /// Pairs on their way into a body or a query.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Form(String);
 
 impl Form {
@@ -13,7 +13,12 @@ impl Form {
     /// Adds a pair.
     #[must_use]
     pub(super) fn with(mut self, name: &str, value: &str) -> Form {
-        self.add(name, value);
+        if !self.0.is_empty() {
+            self.0.push('&');
+        }
+        encode_into(&mut self.0, name);
+        self.0.push('=');
+        encode_into(&mut self.0, value);
         self
     }
 
@@ -26,20 +31,16 @@ impl Form {
         }
     }
 
-    /// Adds a pair.
-    pub(super) fn add(&mut self, name: &str, value: &str) {
-        if !self.0.is_empty() {
-            self.0.push('&');
-        }
-        encode_into(&mut self.0, name);
-        self.0.push('=');
-        encode_into(&mut self.0, value);
-    }
-
     /// Returns it as it is sent.
     pub(super) fn into_string(self) -> String {
         self.0
     }
+}
+
+/// Returns scopes as a form has them; where nothing is asked for, the form says nothing.
+pub(super) fn scope(scopes: Option<&Scopes>) -> Option<String> {
+    let scopes = scopes.filter(|scopes| !scopes.is_empty())?;
+    Some(scopes.to_string())
 }
 
 /// Writes a text as it stands in a form.
@@ -86,10 +87,7 @@ fn decode(text: &str) -> String {
         bytes.push(byte);
         rest = after;
     }
-    match String::from_utf8_lossy(&bytes) {
-        Cow::Borrowed(text) => text.to_owned(),
-        Cow::Owned(text) => text,
-    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The byte that two digits stand for.

@@ -143,6 +143,9 @@ pub async fn register(
         return Err(nobody_registers(server));
     };
     safe_url::check(endpoint, Step::Registration, "registration endpoint")?;
+    for uri in &description.redirect_uris {
+        safe_url::check(uri, Step::Registration, "redirect URI")?;
+    }
     let asked = ClientAuthentication::to_ask_for(server);
     let body = description.to_json(asked).to_string();
     let request = Request::post(endpoint, "application/json", body);
@@ -253,11 +256,16 @@ impl ClientDescription {
     }
 
     fn to_json(&self, method: ClientAuthentication) -> serde_json::Value {
+        let is_by_code = self
+            .grant_types
+            .iter()
+            .any(|grant| grant == "authorization_code");
+        let response_types: &[&str] = if is_by_code { &["code"] } else { &[] };
         let mut body = json!({
             "client_name": self.name,
             "redirect_uris": self.redirect_uris,
             "grant_types": self.grant_types,
-            "response_types": ["code"],
+            "response_types": response_types,
             "token_endpoint_auth_method": method.as_str(),
             "application_type": match self.application_type {
                 ApplicationType::Native => "native",

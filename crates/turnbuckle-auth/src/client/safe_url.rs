@@ -4,6 +4,8 @@ use std::net::Ipv4Addr;
 
 use crate::{Failure, Step, place::Place};
 
+use super::told;
+
 /// The longest URL that is used; no browser and no server need a longer one.
 const MOST_BYTES: usize = 8 * 1024;
 
@@ -12,7 +14,7 @@ pub(super) fn check(url: &str, step: Step, what: &str) -> Result<(), Failure> {
     match objection(url) {
         None => Ok(()),
         Some(objection) => {
-            let shown = super::told::shown(url);
+            let shown = told::shown(url);
             Err(
                 Failure::new(step, format!("the {what} `{shown}` {objection}"))
                     .cure("only https is used, and http on this machine: whoever runs the server must correct it"),

@@ -1,8 +1,9 @@
 //! Getting tokens, by each of the grants.
 
 pub(super) mod answer;
-pub(super) mod authentication;
+mod authentication;
 mod enterprise;
+pub(super) mod post;
 pub(super) mod request;
 
 #[cfg(test)]
@@ -15,7 +16,10 @@ pub use request::{Binding, Endpoint};
 
 use crate::{Failure, Scopes, Secret, Step, fetch::Fetch};
 
-use super::{authorization::Code, form::Form};
+use super::{
+    authorization::Code,
+    form::{self, Form},
+};
 use request::Grant;
 
 /// Tokens as they were given.
@@ -77,7 +81,6 @@ pub async fn exchange_code(
         secrets: vec![&code.code, &code.verifier],
         resource: &code.resource,
         scopes: code.scopes.as_ref(),
-        names_scopes: false,
     };
     grant.ask(fetch, endpoint, binding).await
 }
@@ -103,7 +106,6 @@ pub async fn refresh(
         secrets: vec![refresh],
         resource,
         scopes,
-        names_scopes: false,
     };
     let tokens = grant.ask(fetch, endpoint, binding).await?;
     Ok(Tokens {
@@ -122,11 +124,12 @@ pub async fn client_credentials(
 ) -> Result<Tokens, Failure> {
     let grant = Grant {
         step: Step::Token,
-        form: Form::default().with("grant_type", "client_credentials"),
+        form: Form::default()
+            .with("grant_type", "client_credentials")
+            .with_some("scope", form::scope(scopes).as_deref()),
         secrets: Vec::new(),
         resource,
         scopes,
-        names_scopes: true,
     };
     grant.ask(fetch, endpoint, binding).await
 }
@@ -142,14 +145,14 @@ pub async fn jwt_bearer(
 ) -> Result<Tokens, Failure> {
     let form = Form::default()
         .with("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
-        .with("assertion", assertion.expose());
+        .with("assertion", assertion.expose())
+        .with_some("scope", form::scope(scopes).as_deref());
     let grant = Grant {
         step: Step::Token,
         form,
         secrets: vec![assertion],
         resource,
         scopes,
-        names_scopes: true,
     };
     grant.ask(fetch, endpoint, binding).await
 }

@@ -44,7 +44,11 @@ impl Answer {
         if url_or_query.len() > MOST_BYTES {
             return Err(wrong("the answer is too long"));
         }
-        let (_, query) = url_or_query.split_once('?').unwrap_or(("", url_or_query));
+        let query = match url_or_query.split_once('?') {
+            // A question mark behind the first name is a part of its value.
+            Some((before, query)) if !before.contains('=') => query,
+            _ => url_or_query,
+        };
         let (query, _) = query.split_once('#').unwrap_or((query, ""));
         let mut answer = Answer::default();
         for (name, value) in form::pairs(query) {
@@ -118,8 +122,9 @@ fn refused(error: &str, description: Option<&str>) -> Failure {
         Some(description) => format!("{}: {}", told::shown(error), told::shown(description)),
         None => told::shown(error),
     };
-    Failure::new(STEP, reason)
-        .code(told::shown(error))
-        .answer(told)
-        .cure(cure)
+    let failure = Failure::new(STEP, reason).answer(told).cure(cure);
+    match told::is_code(error) {
+        true => failure.code(error),
+        false => failure,
+    }
 }

@@ -12,9 +12,9 @@ pub fn wanted_scopes(
     discovered: &Discovered,
     earlier: Option<&Scopes>,
 ) -> Option<Scopes> {
-    let challenged = challenges
-        .iter()
-        .find_map(|challenge| challenge.parameter("scope"));
+    let for_tokens = |challenge: &&Challenge| challenge.is("bearer") || challenge.is("dpop");
+    let mut challenges = challenges.iter().filter(for_tokens);
+    let challenged = challenges.find_map(|challenge| challenge.parameter("scope"));
     let challenged = challenged.and_then(|scope| scope.parse::<Scopes>().ok());
     let now = challenged.filter(|scopes| !scopes.is_empty());
     match (now.or_else(|| discovered.scopes.clone()), earlier) {

@@ -14,7 +14,7 @@ pub(super) struct Asking<'a> {
 
 /// A document as it was answered.
 pub(super) struct Document {
-    pub(super) url: String,
+    url: String,
     pub(super) body: Vec<u8>,
 }
 
@@ -24,20 +24,21 @@ impl Asking<'_> {
         let response = self.ask(url, step).await?;
         match response.is_success() {
             true => Ok(Document::new(url, response)),
-            false => Err(refused(url, step, &response)),
+            false => Err(missing(url, step, &response)),
         }
     }
 
     /// Asks at a place where the document may be; `None` if it is not there.
     ///
-    /// A server that is broken might have it there at another time, so only a refusal says that there is none.
+    /// Only a refusal says that there is none. A server in trouble might have it there at another time, and to take another
+    /// document instead would let whoever can bring trouble upon it choose which.
     pub(super) async fn probe(&self, url: &str, step: Step) -> Result<Option<Document>, Failure> {
         let response = self.ask(url, step).await?;
         match response.status {
             200..300 if is_page(&response) => Ok(None),
             200..300 => Ok(Some(Document::new(url, response))),
             400..500 => Ok(None),
-            _ => Err(refused(url, step, &response)),
+            _ => Err(missing(url, step, &response)),
         }
     }
 
@@ -57,7 +58,13 @@ impl Document {
 
     /// Says why it must not be used.
     pub(super) fn refuse(&self, step: Step, reason: impl Into<String>) -> Failure {
-        Failure::new(step, reason).request(Request::get(&self.url))
+        self.blame(Failure::new(step, reason))
+            .cure("nothing of it is used; whoever runs the server must correct it")
+    }
+
+    /// Says that it was this document.
+    pub(super) fn blame(&self, failure: Failure) -> Failure {
+        failure.request(Request::get(&self.url))
     }
 }
 
@@ -67,9 +74,19 @@ fn is_page(response: &Response) -> bool {
     kind.to_ascii_lowercase().starts_with("text/html")
 }
 
-fn refused(url: &str, step: Step, response: &Response) -> Failure {
-    Failure::new(step, format!("there is no metadata at `{url}`"))
+fn missing(url: &str, step: Step, response: &Response) -> Failure {
+    let (reason, cure) = match response.status {
+        500.. => (
+            "there is trouble where the metadata may be",
+            "try again later",
+        ),
+        _ => (
+            "the metadata is not where the server says that it is",
+            "whoever runs the server must correct the `resource_metadata` that it announces",
+        ),
+    };
+    Told::new(response, &[])
+        .fill(Failure::new(step, reason))
         .request(Request::get(url))
-        .answer(Told::from(response).text)
-        .cure("whoever runs the server must correct this, or it works again later")
+        .cure(cure)
 }

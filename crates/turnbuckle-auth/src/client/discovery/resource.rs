@@ -41,26 +41,22 @@ fn announced(challenges: &[Challenge]) -> Option<&str> {
 /// Reads metadata, and refuses it unless it is about the server that was asked.
 fn read(document: &Document, server_url: &str) -> Result<ProtectedResource, Failure> {
     let metadata: ProtectedResource = serde_json::from_slice(&document.body).map_err(|error| {
-        document
-            .refuse(
-                STEP,
-                format!("the metadata of the server cannot be read: {error}"),
-            )
-            .cure("whoever runs the server must correct it")
+        let error = told::shown(&error.to_string());
+        document.refuse(
+            STEP,
+            format!("the metadata of the server cannot be read: {error}"),
+        )
     })?;
     if !is_about(&metadata.resource, server_url) {
         let found = told::shown(&metadata.resource);
-        return Err(document
-            .refuse(STEP, format!("the metadata of the server is about another one, `{found}`"))
-            .cure("connect to the URL that the metadata names, if you trust it; the server that answered may be after a token for it"));
+        let reason = format!("the metadata of `{server_url}` is about another server, `{found}`");
+        return Err(document.refuse(STEP, reason).cure(
+            "connect to the URL that the metadata names, if that is the one you mean; the server that answered may be after a token for it",
+        ));
     }
     if metadata.authorization_servers.is_empty() {
-        return Err(document
-            .refuse(
-                STEP,
-                "the metadata of the server names nobody who gives tokens",
-            )
-            .cure("whoever runs the server must correct it"));
+        let reason = "the metadata of the server names nobody who gives tokens";
+        return Err(document.refuse(STEP, reason));
     }
     Ok(metadata)
 }

@@ -107,13 +107,14 @@ fn read(document: &Document, issuer: &str) -> Result<AuthorizationServer, Failur
                 "the metadata of the authorization server `{issuer}` is of another one, `{}`",
                 told::shown(&found)
             ),
-            error => error.to_string(),
+            error => told::shown(&error.to_string()),
         };
-        document
-            .refuse(STEP, reason)
-            .cure("nothing of it is used; whoever runs the authorization server must correct it")
+        document.refuse(STEP, reason)
     })?;
-    check_endpoints(&server)?;
+    if server.token_endpoint.is_none() {
+        return Err(document.refuse(STEP, format!("`{issuer}` has no token endpoint")));
+    }
+    check_endpoints(&server).map_err(|failure| document.blame(failure))?;
     Ok(server)
 }
 

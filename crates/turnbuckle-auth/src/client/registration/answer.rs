@@ -77,7 +77,7 @@ fn is_fine(text: &str) -> bool {
 }
 
 fn refused(response: &Response) -> Failure {
-    let told = Told::from(response);
+    let told = Told::new(response, &[]);
     let (reason, cure) = match told.code.as_deref() {
         Some("invalid_redirect_uri") => (
             "the authorization server does not let logins return to this machine",

@@ -31,23 +31,25 @@ pub(super) struct Answer {
     pub(super) issued_token_type: Option<String>,
 }
 
+/// Which tokens are of use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kinds {
+    Bearer,
+    Bound,
+    Any,
+}
+
 /// Reads tokens, or why there are none. `secrets` is what was sent and must not be told.
 pub(super) fn read(
     response: &Response,
     step: Step,
     asked: Option<&Scopes>,
-    is_bound: bool,
+    kinds: Kinds,
     secrets: &[&Secret],
 ) -> Result<Tokens, Failure> {
     let answer = parse(response, step, secrets)?;
     let wrong = |reason: &str| wrong(response, step, reason);
-    let kind = match answer.token_type.as_deref() {
-        // Left out by some; then it can only be the one that all know.
-        None if !is_bound => TokenKind::Bearer,
-        Some(kind) if kind.eq_ignore_ascii_case("bearer") => TokenKind::Bearer,
-        Some(kind) if kind.eq_ignore_ascii_case("dpop") && is_bound => TokenKind::Dpop,
-        _ => return Err(wrong("has a token of a kind that we cannot send")),
-    };
+    let kind = kind(answer.token_type.as_deref(), kinds).map_err(wrong)?;
     let access = answer.access_token.filter(is_token);
     let Some(access) = access else {
         return Err(wrong("has no token that could be sent"));
@@ -80,7 +82,7 @@ pub(super) fn parse(
         return Err(wrong(response, step, "is too large"));
     }
     // Some answer 200 and name an error nevertheless.
-    let told = Told::without(response, secrets);
+    let told = Told::new(response, secrets);
     if told.code.is_some() {
         return Err(refused(response, step, secrets));
     }
@@ -96,7 +98,7 @@ pub(in crate::client) fn wrong(response: &Response, step: Step, reason: &str) ->
 
 /// Says why there is no token, and what to do about it.
 pub(in crate::client) fn refused(response: &Response, step: Step, secrets: &[&Secret]) -> Failure {
-    let told = Told::without(response, secrets);
+    let told = Told::new(response, secrets);
     let (reason, cure) = match told.code.as_deref() {
         Some("invalid_grant") if step == Step::Refresh => {
             ("the refresh token is not valid any more", "log in again")
@@ -148,6 +150,21 @@ pub(in crate::client) fn refused(response: &Response, step: Step, secrets: &[&Se
         ),
     };
     told.fill(Failure::new(step, reason)).cure(cure)
+}
+
+/// How the token is to be sent, or what is wrong with it.
+fn kind(name: Option<&str>, kinds: Kinds) -> Result<TokenKind, &'static str> {
+    // Left out by some; then it can only be the one that all know.
+    let name = name.unwrap_or("bearer");
+    let is = |kind: &str| name.eq_ignore_ascii_case(kind);
+    match kinds {
+        Kinds::Bearer | Kinds::Any if is("bearer") => Ok(TokenKind::Bearer),
+        Kinds::Bound | Kinds::Any if is("dpop") => Ok(TokenKind::Dpop),
+        Kinds::Bound if is("bearer") => {
+            Err("has a token that is not bound to our key, as it must be")
+        }
+        _ => Err("has a token of a kind that we cannot send"),
+    }
 }
 
 /// Whether it can be sent in a header.

@@ -1,20 +1,18 @@
 //! Getting a grant from the identity provider of an enterprise, for the authorization server of an MCP server (ID-JAG).
 
-use crate::AuthorizationServer;
 use crate::{
-    Failure, Scopes, Secret, Step,
+    AuthorizationServer, Failure, Scopes, Secret, Step,
     client::{
-        form::Form,
+        form::{self, Form},
         registration::Registered,
-        safe_url,
-        told::{self, Described},
     },
-    fetch::{Fetch, Request},
+    fetch::Fetch,
 };
 
-use super::{Endpoint, answer, authentication};
+use super::{Endpoint, answer, post::Post};
 
 const STEP: Step = Step::Assertion;
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 
@@ -29,17 +27,16 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// Asks here, with this id and secret.
+    /// Asks here, with this id and, if it has one, this secret.
     pub fn new(
         token_endpoint: impl Into<String>,
         client_id: impl Into<String>,
         secret: Option<Secret>,
     ) -> Self {
-        let token_endpoint = token_endpoint.into();
-        let client = Registered::preregistered(&AuthorizationServer::default(), client_id, secret);
+        let nothing_said = AuthorizationServer::default();
         Self {
-            token_endpoint,
-            client,
+            token_endpoint: token_endpoint.into(),
+            client: Registered::preregistered(&nothing_said, client_id, secret),
         }
     }
 }
@@ -54,39 +51,30 @@ pub async fn identity_grant(
     resource: &str,
     scopes: Option<&Scopes>,
 ) -> Result<Secret, Failure> {
-    let url = &provider.token_endpoint;
-    safe_url::check(url, STEP, "token endpoint of the identity provider")?;
-    let scopes = scopes
-        .filter(|scopes| !scopes.is_empty())
-        .map(ToString::to_string);
     let form = Form::default()
-        .with(
-            "grant_type",
-            "urn:ietf:params:oauth:grant-type:token-exchange",
-        )
+        .with("grant_type", TOKEN_EXCHANGE)
         .with("requested_token_type", ID_JAG)
         .with("audience", issuer)
         .with("resource", resource)
-        .with_some("scope", scopes.as_deref())
+        .with_some("scope", form::scope(scopes).as_deref())
         .with("subject_token", id_token.expose())
         .with("subject_token_type", ID_TOKEN);
     let server = AuthorizationServer::default();
-    let endpoint = Endpoint::new(&server, &provider.client);
-    let (form, authorization) = authentication::apply(form, &endpoint, STEP)?;
-    let mut request = Request::post(url, Form::CONTENT_TYPE, form.into_string());
-    if let Some(value) = authorization {
-        request = request.header("authorization", value.expose());
-    }
-    let described = Described(format!("{request:?}"));
-    let response = told::fetched(fetch, request, STEP).await?;
-    let secrets: Vec<_> = [id_token]
-        .into_iter()
-        .chain(&provider.client.secret)
-        .collect();
+    let post = Post {
+        url: &provider.token_endpoint,
+        what: "token endpoint of the identity provider",
+        step: STEP,
+        form,
+        endpoint: &Endpoint::new(&server, &provider.client),
+    };
+    let response = post.send(fetch, None).await?;
+    let secrets = [id_token].into_iter().chain(&provider.client.secret);
+    let secrets: Vec<_> = secrets.collect();
     let grant = answer::parse(&response, STEP, &secrets).and_then(|answer| {
+        // Anything else would be a token of the identity provider, which no other server must see.
         let is_grant = answer.issued_token_type.as_deref() == Some(ID_JAG);
         let grant = answer.access_token.filter(|_| is_grant);
         grant.ok_or_else(|| answer::wrong(&response, STEP, "has no identity assertion grant"))
     });
-    grant.map_err(|failure| failure.request(described))
+    grant.map_err(|failure| failure.request(post.described()))
 }

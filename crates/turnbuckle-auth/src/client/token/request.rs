@@ -2,40 +2,43 @@
 
 use crate::{
     AuthorizationServer, Failure, Scopes, Secret, Step,
-    client::{
-        form::Form,
-        registration::Registered,
-        safe_url,
-        told::{self, Described},
-    },
-    fetch::{Fetch, Request, Response},
+    client::{form::Form, registration::Registered},
+    dpop::Prover,
+    fetch::Fetch,
+    jwt::SigningKey,
 };
 
-use super::{Tokens, answer, authentication};
-use authentication::{Prover, SigningKey};
+use super::{
+    Tokens,
+    answer::{self, Kinds},
+    post::Post,
+};
 
 /// A token endpoint, and who asks there.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Endpoint<'a> {
     /// Whose endpoint it is.
     pub server: &'a AuthorizationServer,
     /// As whom we ask.
     pub client: &'a Registered,
-    /// What a client signs with that shows who it is in this way.
+    /// What a client signs with that shows who it is by a signature.
     pub key: Option<&'a SigningKey>,
 }
 
 /// The key that a token is to be bound to (DPoP), and what the authorization server wants in its proofs.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Binding<'a> {
     /// Makes the proofs.
     pub prover: &'a Prover,
-    /// The nonce of the authorization server, as it was last heard.
+    /// The nonce of the authorization server, as it was last heard; to be kept for the next request.
     pub nonce: Option<String>,
+    /// Whether a token that is not bound is of no use.
+    pub required: bool,
 }
 
-/// A request for a token.
+/// A request for tokens.
 pub(in crate::client) struct Grant<'a> {
     pub(in crate::client) step: Step,
     /// What is particular to the grant.
@@ -43,9 +46,8 @@ pub(in crate::client) struct Grant<'a> {
     /// What in it must not be told, should the server repeat it.
     pub(in crate::client) secrets: Vec<&'a Secret>,
     pub(in crate::client) resource: &'a str,
+    /// What is asked for, now or when the login was begun.
     pub(in crate::client) scopes: Option<&'a Scopes>,
-    /// Whether scopes are chosen by this request, and not by one before it.
-    pub(in crate::client) names_scopes: bool,
 }
 
 impl<'a> Endpoint<'a> {
@@ -72,7 +74,15 @@ impl<'a> Binding<'a> {
         Self {
             prover,
             nonce: None,
+            required: false,
         }
+    }
+
+    /// Says whether a token that is not bound is of no use.
+    #[must_use]
+    pub fn required(mut self, required: bool) -> Self {
+        self.required = required;
+        self
     }
 }
 
@@ -82,81 +92,28 @@ impl Grant<'_> {
         self,
         fetch: &dyn Fetch,
         endpoint: &Endpoint<'_>,
-        mut binding: Option<&mut Binding<'_>>,
+        binding: Option<&mut Binding<'_>>,
     ) -> Result<Tokens, Failure> {
         let Some(url) = endpoint.server.token_endpoint.as_deref() else {
             let reason = format!("`{}` has no token endpoint", endpoint.server.issuer);
             return Err(Failure::new(self.step, reason));
         };
-        safe_url::check(url, self.step, "token endpoint")?;
-        let scopes = self
-            .scopes
-            .filter(|scopes| self.names_scopes && !scopes.is_empty());
-        let scopes = scopes.map(ToString::to_string);
-        let form = self
-            .form
-            .with("resource", self.resource)
-            .with_some("scope", scopes.as_deref());
-        let is_bound = binding.is_some();
-        let (form, authorization) = authentication::apply(form, endpoint, self.step)?;
-        let body = form.into_string();
-        let request = || {
-            let request = Request::post(url, Form::CONTENT_TYPE, body.clone());
-            match &authorization {
-                Some(value) => request.header("authorization", value.expose()),
-                None => request,
-            }
+        let post = Post {
+            url,
+            what: "token endpoint",
+            step: self.step,
+            form: self.form.with("resource", self.resource),
+            endpoint,
         };
-        let described = format!("{:?}", request());
-        let response = send(fetch, request, url, self.step, binding.as_deref_mut()).await?;
-        let secrets: Vec<_> = self
-            .secrets
-            .into_iter()
-            .chain(&endpoint.client.secret)
-            .collect();
-        answer::read(&response, self.step, self.scopes, is_bound, &secrets)
-            .map_err(|failure| failure.request(Described(described)))
+        let kinds = match &binding {
+            None => Kinds::Bearer,
+            Some(binding) if binding.required => Kinds::Bound,
+            Some(_) => Kinds::Any,
+        };
+        let response = post.send(fetch, binding).await?;
+        let secrets = self.secrets.into_iter().chain(&endpoint.client.secret);
+        let secrets: Vec<_> = secrets.collect();
+        answer::read(&response, self.step, self.scopes, kinds, &secrets)
+            .map_err(|failure| failure.request(post.described()))
     }
-}
-
-/// Sends a request, with a proof if tokens are to be bound; once more if the server wants a nonce in it.
-async fn send(
-    fetch: &dyn Fetch,
-    request: impl Fn() -> Request,
-    url: &str,
-    step: Step,
-    binding: Option<&mut Binding<'_>>,
-) -> Result<Response, Failure> {
-    let Some(binding) = binding else {
-        return told::fetched(fetch, request(), step).await;
-    };
-    let mut has_asked = false;
-    loop {
-        let proof = binding.proof(url, step)?;
-        let response = told::fetched(fetch, request().header("dpop", proof), step).await?;
-        let nonce = response
-            .header("dpop-nonce")
-            .filter(|nonce| is_nonce(nonce));
-        let nonce = nonce.map(str::to_owned);
-        let is_new = nonce.is_some() && nonce != binding.nonce;
-        binding.nonce = nonce.or_else(|| binding.nonce.take());
-        let wants_nonce = told::Told::from(&response).code.as_deref() == Some("use_dpop_nonce");
-        if has_asked || !is_new || response.is_success() || !wants_nonce {
-            return Ok(response);
-        }
-        has_asked = true;
-    }
-}
-
-impl Binding<'_> {
-    fn proof(&self, url: &str, step: Step) -> Result<String, Failure> {
-        let proof = self.prover.proof("POST", url, None, self.nonce.as_deref());
-        proof.map_err(|error| Failure::new(step, format!("no proof could be made: {error}")))
-    }
-}
-
-/// Whether it may stand in a JWT: what RFC 9449 lets a nonce be, and not without end.
-fn is_nonce(nonce: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    !nonce.is_empty() && nonce.len() <= 1024 && nonce.bytes().all(is_allowed)
 }
