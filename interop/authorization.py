@@ -146,14 +146,19 @@ class Login(Row):
             # The server is told its address as others see it, before it has one.
             tap = Tap(0, log)
             self.url = f"http://127.0.0.1:{tap.port}/mcp"
-            tokens = self.case.switches.get("tokens", "jwt")
-            wants = {"issuer": issuer, "resource": self.url, "tokens": tokens, "dpop": self.case.dpop}
-            command = SERVERS[self.server].command(json.dumps(wants))
+            command = SERVERS[self.server].command(json.dumps(self.wishes(issuer)))
             with Listening(command, log.with_suffix(".server")) as server:
                 tap.target = server.port
                 self.judge(transport, CLIENTS[self.client].command(json.dumps(self.task(issuer, key))))
 
+    def wishes(self, issuer):
+        """What the server is to want."""
+        switches = self.case.switches
+        return {"issuer": issuer, "resource": self.url, "tokens": switches.get("tokens", "jwt"), "dpop": self.case.dpop,
+                "nonce": switches.get("nonce", False)}
+
     def task(self, issuer, key):
+        """What the client is to know and to do."""
         case = self.case
         return {
             "url": self.url, "revision": self.revision, "issuer": issuer, "client": case.client, "dpop": case.dpop,
@@ -204,8 +209,8 @@ class Login(Row):
 
 
     def remembered(self, introspections, tokens):
-        """What a token is worth is asked once for each, not for each request."""
-        return verdict(0 < len(introspections) <= len(tokens), introspections)
+        """What a token is worth is asked once while it is good and once when it has ended, not for each request."""
+        return verdict(0 < len(introspections) <= 2 * len(tokens), introspections)
 
 
 class Strangers(Login):
