@@ -1,6 +1,6 @@
 //! The seam between a client on HTTP and whoever has its tokens.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use turnbuckle_protocol::guard::BoxFuture;
 
@@ -25,6 +25,24 @@ pub trait Authorize: Send + Sync + 'static {
     /// Hears the nonce that a server wants in the next proof.
     fn nonce(&self, nonce: &str) {
         let _ = nonce;
+    }
+}
+
+/// Several clients, or a program beside its client, may share one.
+impl<A: Authorize + ?Sized> Authorize for Arc<A> {
+    fn credentials<'a>(
+        &'a self,
+        sending: Sending<'a>,
+    ) -> BoxFuture<'a, Result<Credentials, Failure>> {
+        (**self).credentials(sending)
+    }
+
+    fn refused<'a>(&'a self, refused: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
+        (**self).refused(refused)
+    }
+
+    fn nonce(&self, nonce: &str) {
+        (**self).nonce(nonce);
     }
 }
 

@@ -15,6 +15,7 @@ mod error;
 #[path = "../tests/it/fake_http.rs"]
 mod fake_http;
 mod given_up;
+mod held;
 pub mod http;
 mod hub;
 mod incoming;

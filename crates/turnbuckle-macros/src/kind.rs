@@ -21,6 +21,8 @@ pub(crate) enum Takes {
     Value,
     /// A text that is read while compiling.
     Literal,
+    /// A text of words, which is read while compiling.
+    Words,
     /// The path of a crate.
     Path,
 }
@@ -49,6 +51,7 @@ impl Kind {
                 ("task", Takes::Text),
                 ("asks_first", Takes::Nothing),
                 ("visible_to", Takes::Value),
+                ("scopes", Takes::Words),
                 ("blocking", Takes::Nothing),
                 ("crate", Takes::Path),
             ],
@@ -57,6 +60,7 @@ impl Kind {
                 ("title", Takes::Text),
                 ("description", Takes::Text),
                 ("visible_to", Takes::Value),
+                ("scopes", Takes::Words),
                 ("crate", Takes::Path),
             ],
             Self::Resource => &[
@@ -66,6 +70,7 @@ impl Kind {
                 ("description", Takes::Text),
                 ("mime_type", Takes::Text),
                 ("visible_to", Takes::Value),
+                ("scopes", Takes::Words),
                 ("crate", Takes::Path),
             ],
         }

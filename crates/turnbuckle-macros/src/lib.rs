@@ -109,6 +109,7 @@ use crate::{
 /// | `task = TaskSupport::Optional` | a call may become a task; `TaskSupport::Required`, that it must |
 /// | `asks_first` | it asks something before it becomes a task |
 /// | `visible_to = path` | only for callers of whom the function says so |
+/// | `scopes = "files:read files:write"` | only for callers who have all of these scopes |
 /// | `blocking` | the function is not `async` and runs on the pool of blocking threads |
 ///
 /// ```
@@ -169,6 +170,7 @@ pub fn tool(
 /// | `title = "…"` | a name for people |
 /// | `description = "…"` | what it is for; else the doc comment |
 /// | `visible_to = path` | only for callers of whom the function says so |
+/// | `scopes = "files:read files:write"` | only for callers who have all of these scopes |
 ///
 /// ```
 /// use turnbuckle::{RequestError, Server, prompt};
@@ -210,6 +212,7 @@ pub fn prompt(
 /// | `description = "…"` | what it is; else the doc comment |
 /// | `mime_type = "…"` | what kind of content it has |
 /// | `visible_to = path` | only for callers of whom the function says so |
+/// | `scopes = "files:read files:write"` | only for callers who have all of these scopes |
 ///
 /// ```
 /// use std::time::Duration;

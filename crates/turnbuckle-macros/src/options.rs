@@ -76,6 +76,7 @@ impl Options {
             .filter(|given| !NOT_METHODS.iter().any(|key| given.key == key));
         let calls = methods.map(|Given { key, value }| {
             let argument = match (value, key.to_string().as_str()) {
+                (Some(value), "scopes") => words(value),
                 (Some(value), _) => quote!(#value),
                 (None, "destructive" | "open_world") => quote!(true),
                 (None, _) => quote!(),
@@ -102,11 +103,19 @@ impl Given {
                 Err(Error::new_spanned(value, format!("`{key}` takes no value")))
             }
             (Takes::Text | Takes::Value, None) => Err(wants_value(key, "…")),
-            (Takes::Literal, None) => Err(wants_value(key, "\"…\"")),
-            (Takes::Literal, Some(value)) if string(value).is_none() => Err(Error::new_spanned(
-                value,
-                format!("`{key}` is read while compiling, so it must be a string literal"),
-            )),
+            (Takes::Literal | Takes::Words, None) => Err(wants_value(key, "\"…\"")),
+            (Takes::Literal | Takes::Words, Some(value)) if string(value).is_none() => {
+                Err(Error::new_spanned(
+                    value,
+                    format!("`{key}` is read while compiling, so it must be a string literal"),
+                ))
+            }
+            (Takes::Words, Some(value)) if string(value).is_some_and(|text| !has_scopes(text)) => {
+                Err(Error::new_spanned(
+                    value,
+                    "scopes are words of visible ASCII characters without `\"` and `\\`, with spaces between them",
+                ))
+            }
             (Takes::Path, value) if !matches!(value, Some(Expr::Path(_))) => {
                 Err(wants_value(key, "path::to::turnbuckle"))
             }
@@ -149,6 +158,21 @@ fn wants_value(key: &Ident, example: &str) -> Error {
         key.span(),
         format!("`{key}` needs a value: `{key} = {example}`"),
     )
+}
+
+/// The words of a literal, as an array.
+fn words(value: &Expr) -> TokenStream {
+    let text = string(value).map(LitStr::value).unwrap_or_default();
+    let words = text.split_whitespace();
+    quote!([#(#words),*])
+}
+
+/// Whether the builder would take the words of a text for scopes.
+fn has_scopes(text: &LitStr) -> bool {
+    let text = text.value();
+    let is_good = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    let mut words = text.split_whitespace().peekable();
+    words.peek().is_some() && words.all(|word| word.bytes().all(is_good))
 }
 
 fn string(value: &Expr) -> Option<&LitStr> {

@@ -24,6 +24,20 @@ pub trait Guard: Send + Sync + 'static {
     fn document<'a>(&'a self, path: &'a str) -> Option<BoxFuture<'a, Document>>;
 }
 
+impl<G: Guard + ?Sized> Guard for Arc<G> {
+    fn admit<'a>(&'a self, visit: Visit<'a>) -> BoxFuture<'a, Result<Arc<Principal>, Refusal>> {
+        (**self).admit(visit)
+    }
+
+    fn lacking(&self, caller: &Principal, needed: &BTreeSet<String>) -> Refusal {
+        (**self).lacking(caller, needed)
+    }
+
+    fn document<'a>(&'a self, path: &'a str) -> Option<BoxFuture<'a, Document>> {
+        (**self).document(path)
+    }
+}
+
 /// A request, as far as a guard needs to know it.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
@@ -92,6 +106,10 @@ impl Refusal {
 
     /// Says how to do better.
     #[must_use]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a text and a challenge read best as they are"
+    )]
     pub fn challenge(mut self, challenge: impl ToString) -> Self {
         self.challenges.push(challenge.to_string());
         self

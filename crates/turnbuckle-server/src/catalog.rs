@@ -9,8 +9,8 @@ use turnbuckle_protocol::{Principal, RpcError, types::TaskSupport};
 
 use crate::{
     CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
-    Variables, context::Call, exchange::BoxFuture, input::Keys, lifecycle::Rules, source::Source,
-    visibility::Visibility,
+    Variables, context::Call, exchange::BoxFuture, input::Keys, lifecycle::Rules, scopes::Needs,
+    source::Source, visibility::Visibility,
 };
 use listing::{Listing, Views};
 
@@ -123,6 +123,12 @@ impl Catalog {
         let is_there = |found: Found| found.is_there(uri);
         is_named && !self.find_resource(uri, principal).is_some_and(is_there)
     }
+
+    /// Says whether a caller has the scopes that reading a URI takes.
+    pub(crate) fn permits(&self, uri: &str, principal: Option<&Principal>) -> bool {
+        let found = self.find_resource(uri, principal);
+        found.is_none_or(|found| found.needs().allow(principal))
+    }
 }
 
 impl Found {
@@ -140,11 +146,20 @@ impl Found {
             Self::Match(template, _) => (template.cache, &template.visibility),
             Self::Kept(source) => return source.cache(),
         };
-        // What not everyone may see, nobody may keep for others.
-        if visibility.is_open() {
+        // What not everyone may see or read, nobody may keep for others.
+        if visibility.is_open() && self.needs().is_nothing() {
             hint
         } else {
             hint.for_one()
+        }
+    }
+
+    /// The scopes that reading it takes.
+    pub(crate) fn needs(&self) -> &Needs {
+        match self {
+            Self::Resource(resource) => &resource.needs,
+            Self::Match(template, _) => &template.needs,
+            Self::Kept(_) => &Needs::NOTHING,
         }
     }
 

@@ -22,7 +22,9 @@ use crate::{
     lifecycle::{Asking, Caller, stateless::Mirror},
     middleware,
     reply::Reply,
-    request_error, span, subscriptions, tasks,
+    request_error,
+    scopes::Denied,
+    span, subscriptions, tasks,
 };
 
 /// Begins to answer a request whose sender is known and whose method its revision has.
@@ -108,6 +110,10 @@ impl Arrived<'_, '_> {
 
     fn fail(self, error: RpcError) -> Exchange {
         self.plain(|_| Err(error))
+    }
+
+    fn deny(self, denied: Denied) -> Exchange {
+        Exchange::denied(self.call, denied)
     }
 
     fn list<T: Listed>(
@@ -263,6 +269,9 @@ impl Arrived<'_, '_> {
             let error = request_error::not_found(self.call.caller.rules, &uri);
             return self.fail(error);
         };
+        if let Err(denied) = found.needs().check(&self.call.caller) {
+            return self.deny(denied);
+        }
         let about = uri.clone();
         let subject = |_: &Params<'_>| Subject {
             method: "resources/read",
@@ -305,7 +314,7 @@ impl Arrived<'_, '_> {
     fn get_prompt(self) -> Exchange {
         let (prompt, arguments) = match self.find_prompt() {
             Ok(found) => found,
-            Err(error) => return self.fail(error),
+            Err(denied) => return self.deny(denied),
         };
         let about = prompt.clone();
         let subject = |_: &Params<'_>| Subject {
@@ -335,13 +344,13 @@ impl Arrived<'_, '_> {
         })
     }
 
-    fn find_prompt<'c>(&self) -> Result<(Arc<crate::Prompt>, &'c str), RpcError>
+    fn find_prompt<'c>(&self) -> Result<(Arc<crate::Prompt>, &'c str), Denied>
     where
         Self: 'c,
     {
         let catalog = self.server.catalog();
         if !catalog.prompts.is_offered() {
-            return Err(RpcError::method_not_found(&self.request.method));
+            return Err(RpcError::method_not_found(&self.request.method).into());
         }
         let name = required(&self.request.params, "name")?;
         let prompt = catalog
@@ -350,6 +359,7 @@ impl Arrived<'_, '_> {
             .ok_or_else(|| {
                 RpcError::invalid_params(format!("there is no prompt `{}`", Excerpt(&name)))
             })?;
+        prompt.needs.check(&self.call.caller)?;
         Ok((prompt.clone(), self.arguments()?))
     }
 
@@ -366,19 +376,22 @@ impl Arrived<'_, '_> {
         let completers = match &params.reference {
             CompletionReference::Prompt { name, .. } => {
                 let prompt = catalog.prompts.get(name, self.principal());
-                prompt.map(|prompt| &prompt.completers)
+                prompt.map(|prompt| (&prompt.completers, &prompt.needs))
             }
             CompletionReference::Resource { uri } => catalog
                 .templates
                 .get(uri, self.principal())
-                .map(|template| &template.completers),
+                .map(|template| (&template.completers, &template.needs)),
             _ => None,
         };
-        let Some(completers) = completers else {
+        let Some((completers, needs)) = completers else {
             return self.fail(RpcError::invalid_params(
                 "there is nothing to complete under this reference",
             ));
         };
+        if let Err(denied) = needs.check(&self.call.caller) {
+            return self.deny(denied);
+        }
         let completer = completers.get(&params.argument.name).cloned();
         let typed = Completing {
             value: params.argument.value,
@@ -407,6 +420,11 @@ impl Arrived<'_, '_> {
             Ok(params) => params,
             Err(error) => return self.fail(error),
         };
+        if let Err(denied) =
+            subscriptions::needs(&self.call, &notifications).check(&self.call.caller)
+        {
+            return self.deny(denied);
+        }
         let call = self.call;
         let run = subscriptions::listen(call.clone(), notifications);
         Exchange::new(call, Run::Handler(Box::pin(run)))

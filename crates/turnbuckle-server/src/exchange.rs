@@ -14,7 +14,12 @@ use bytes::Bytes;
 use tracing::Span;
 use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 
-use crate::{context::Call, incident, span, tasks};
+use crate::{
+    context::Call,
+    incident,
+    scopes::{Denied, Lacking},
+    span, tasks,
+};
 
 /// A future that a handler became.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -47,6 +52,8 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
     /// The status that Streamable HTTP gives it.
     pub(crate) status: u16,
+    /// What the caller lacks, for which HTTP has more to say.
+    pub(crate) lacking: Option<Box<Lacking>>,
 }
 
 /// One request, its handler and what it sends.
@@ -59,6 +66,8 @@ pub(crate) struct Exchange {
     has_layers_inside: bool,
     /// Only where someone listens.
     span: Option<Box<Span>>,
+    /// What the caller lacks, if that is all there is to say.
+    lacking: Option<Box<Lacking>>,
 }
 
 impl Exchange {
@@ -71,6 +80,7 @@ impl Exchange {
                 ends_rounds: false,
                 has_layers_inside: false,
                 span: None,
+                lacking: None,
             },
             Run::Handler(run) => Self {
                 call,
@@ -79,7 +89,20 @@ impl Exchange {
                 ends_rounds: false,
                 has_layers_inside: false,
                 span: None,
+                lacking: None,
             },
+        }
+    }
+
+    /// A request that has no result.
+    pub(crate) fn denied(call: Arc<Call>, denied: Denied) -> Self {
+        match denied {
+            Denied::Error(error) => Self::new(call, Run::Ready(Err(error))),
+            Denied::Lacking(lacking) => {
+                let mut exchange = Self::new(call, Run::Ready(Err(lacking.error.clone())));
+                exchange.lacking = Some(lacking);
+                exchange
+            }
         }
     }
 
@@ -158,7 +181,12 @@ impl Exchange {
             Some(outcome) => {
                 let (body, status) = self.finish(outcome);
                 let body = body.into();
-                Poll::Ready(Step::Answer(Answer { body, status }))
+                let lacking = self.lacking.take();
+                Poll::Ready(Step::Answer(Answer {
+                    body,
+                    status,
+                    lacking,
+                }))
             }
             None => Poll::Pending,
         }
@@ -223,6 +251,9 @@ impl Exchange {
         if let Some(span) = self.span.take() {
             span::end(&span, &self.call, &outcome);
         }
+        // Whatever is around a handler may have found another answer.
+        self.lacking
+            .take_if(|lacking| outcome.as_ref().err() != Some(&lacking.error));
         match outcome {
             Ok(body) => (body, 200),
             Err(error) => {
@@ -271,6 +302,7 @@ impl Answer {
         Self {
             body: error_response(id, error).into(),
             status,
+            lacking: None,
         }
     }
 }

@@ -22,6 +22,8 @@ mod endpoint;
 mod feed;
 mod gate;
 mod general;
+mod guard_layer;
+mod guarded;
 mod head_timer;
 mod heartbeat;
 #[cfg(not(feature = "http2"))]
@@ -30,6 +32,7 @@ mod http1;
 mod http2;
 mod http_sse;
 mod incoming;
+mod keeper;
 mod known;
 mod listener;
 mod memory;
@@ -53,7 +56,9 @@ use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 pub use body::Body;
 pub use endpoint::Service;
+pub use guard_layer::{GuardLayer, Guarded};
 pub use http_sse::HttpSse;
+pub(crate) use keeper::Keeper;
 pub use listener::Listener;
 pub use memory::{Connector, MemoryListener, memory};
 
@@ -121,6 +126,7 @@ struct Options {
     any_origin: bool,
     sessions: Sessions,
     http_sse: Option<HttpSse>,
+    guard: Option<Keeper>,
     body_limit: usize,
     body_budget: usize,
     max_in_flight: usize,
@@ -145,6 +151,7 @@ impl Default for Options {
             any_origin: false,
             sessions: Sessions::On,
             http_sse: None,
+            guard: None,
             body_limit: 4 * 1024 * 1024,
             body_budget: 256 * 1024 * 1024,
             max_in_flight: 10_000,

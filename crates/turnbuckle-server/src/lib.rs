@@ -25,6 +25,7 @@ mod reply;
 mod request_error;
 mod resources;
 mod schema;
+mod scopes;
 mod seldom;
 mod server;
 mod shape;

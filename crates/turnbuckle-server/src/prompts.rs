@@ -19,6 +19,7 @@ use crate::{
     lifecycle::Rules,
     request_error::RequestError,
     schema,
+    scopes::Needs,
     shape::{Arguments, Both, Contextual, Nothing},
     visibility::Visibility,
 };
@@ -55,6 +56,7 @@ pub struct Prompt {
     pub(crate) make: Make,
     pub(crate) completers: Completers,
     pub(crate) visibility: Visibility,
+    pub(crate) needs: Needs,
 }
 
 impl Prompt {
@@ -70,6 +72,7 @@ impl Prompt {
             make: handler.into_make(),
             completers: Completers::default(),
             visibility: Visibility::default(),
+            needs: Needs::default(),
         }
     }
 

@@ -24,6 +24,7 @@ use crate::{
     exchange::BoxFuture,
     lifecycle::Rules,
     request_error::RequestError,
+    scopes::Needs,
     shape::{Contextual, Nothing},
     visibility::Visibility,
 };
@@ -48,6 +49,7 @@ pub struct Resource {
     pub(crate) read: Read,
     pub(crate) cache: CacheHint,
     pub(crate) visibility: Visibility,
+    pub(crate) needs: Needs,
 }
 
 impl Resource {
@@ -70,6 +72,7 @@ impl Resource {
             read: handler.into_read(),
             cache: CacheHint::NONE,
             visibility: Visibility::default(),
+            needs: Needs::default(),
         }
     }
 
@@ -165,6 +168,7 @@ pub struct ResourceTemplate {
     pub(crate) completers: Completers,
     pub(crate) cache: CacheHint,
     pub(crate) visibility: Visibility,
+    pub(crate) needs: Needs,
 }
 
 /// Variables of a template, by name, decoded.
@@ -228,6 +232,7 @@ impl ResourceTemplate {
             completers: Completers::default(),
             cache: CacheHint::NONE,
             visibility: Visibility::default(),
+            needs: Needs::default(),
         }
     }
 

@@ -9,7 +9,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use turnbuckle_protocol::{Principal, RequestId, RpcError, jsonrpc, types::SubscriptionFilter};
 use turnbuckle_store::{Change, Lagged};
 
-use crate::{Server, context::Call, exchange::Outcome, reply::Reply, seldom::Seldom, tasks};
+use crate::{
+    Server, context::Call, exchange::Outcome, reply::Reply, scopes::Needs, seldom::Seldom, tasks,
+};
 
 /// Resources that one listener may watch.
 const MOST_RESOURCES: usize = 1_000;
@@ -64,6 +66,18 @@ pub(crate) async fn listen(call: Arc<Call>, wanted: SubscriptionFilter) -> Outco
         push(&call, "notifications/cancelled", &params);
     }
     Ok(Reply::new(&call).subscription_end(&call.id))
+}
+
+/// The scopes that watching resources takes.
+pub(crate) fn needs(call: &Call, wanted: &SubscriptionFilter) -> Needs {
+    let catalog = call.server.catalog();
+    let principal = call.caller.principal.as_deref();
+    let mut needs = Needs::NOTHING;
+    let uris = wanted.resource_subscriptions.iter().flatten();
+    for found in uris.filter_map(|uri| catalog.find_resource(uri, principal)) {
+        needs.and(found.needs());
+    }
+    needs
 }
 
 /// Room for what all listeners of a server watch together.
@@ -290,7 +304,10 @@ pub(crate) fn concerns<'a>(
 ) -> bool {
     let catalog = server.catalog();
     let mut watched = watched.into_iter().filter(|watched| covers(watched, uri));
-    watched.any(|watched| !catalog.hides(watched, principal)) && !catalog.hides(uri, principal)
+    // What one watches itself was judged when one asked for it; what lies below was not.
+    let may_hear = |watched: &str| watched == uri || catalog.permits(uri, principal);
+    watched.any(|watched| !catalog.hides(watched, principal) && may_hear(watched))
+        && !catalog.hides(uri, principal)
 }
 
 /// Says whether an update of `uri` concerns who watches `watched`: the resource itself or one below it.

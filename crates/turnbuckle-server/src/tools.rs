@@ -29,6 +29,7 @@ use crate::{
     context::Context,
     lifecycle::{Rules, TaskDesign},
     schema::{self, InputSchema},
+    scopes::Needs,
     validate::Validator,
     visibility::Visibility,
 };
@@ -59,6 +60,7 @@ pub struct Tool {
     pub(crate) param_headers: Vec<MirroredParam>,
     pub(crate) fingerprint: [u8; 16],
     pub(crate) visibility: Visibility,
+    pub(crate) needs: Needs,
     /// Checks structured output against the schema that is declared for it.
     promise: Option<Validator>,
     /// Whether a call may or must become a task.
@@ -165,6 +167,7 @@ impl Tool {
             param_headers,
             fingerprint,
             visibility: Visibility::default(),
+            needs: Needs::default(),
             promise: None,
             task: TaskSupport::Forbidden,
             forbids_tasks: false,

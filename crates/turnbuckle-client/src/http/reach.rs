@@ -59,7 +59,8 @@ impl Http {
             body: hub.limits.message,
         };
         let wire = Wire::new(url, self.dialer.clone(), headers, limits);
-        wire.map_err(|problem| ConnectError::Unreachable(problem.into()))
+        let wire = wire.map_err(TransportError::from)?;
+        Ok(wire.authorized_by(self.authorization.clone()))
     }
 }
 

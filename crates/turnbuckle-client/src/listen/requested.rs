@@ -13,6 +13,7 @@ use crate::answer::Answer;
 use crate::call::Options;
 use crate::client::Client;
 use crate::error::{CallError, TransportError};
+use crate::held::expired;
 use crate::message::{self, Extra};
 use crate::transport::Outgoing;
 
@@ -74,7 +75,7 @@ async fn once(
         id,
     };
     let mut answer = std::pin::pin!(inner.transport.request(outgoing, &inner.hub));
-    let first = tokio::time::sleep(options.patience.silence);
+    let first = expired(options.patience.silence, options.held.as_deref());
     let mut first = std::pin::pin!(first);
     let mut acknowledged = false;
     loop {
@@ -112,6 +113,10 @@ fn ended(answer: Result<Answer, TransportError>, acknowledged: bool, gone: bool)
             Err(error) => Outcome::Failed(CallError::refused(LISTEN, error, answer.http)),
         },
         Err(TransportError::ClosedByUs) => Outcome::Ended,
+        Err(TransportError::Authorization(source)) => {
+            let method = LISTEN;
+            Outcome::Failed(CallError::Authorization { method, source })
+        }
         Err(source) if gone || is_forbidden(&source) => Outcome::Failed(CallError::Disconnected {
             method: LISTEN,
             source,
@@ -147,6 +152,7 @@ fn request(
         })?,
         headers: message::headers(&rules, LISTEN, None),
         rules,
+        held: options.held.clone(),
     })
 }
 

@@ -17,6 +17,7 @@ mod eras;
 mod fake_http;
 mod fake_lines;
 mod http_asked;
+mod http_authorization;
 mod http_hostile;
 mod http_listening;
 mod http_names;
@@ -73,3 +74,4 @@ mod tools_checked;
 mod tools_unchecked;
 #[cfg(unix)]
 mod unix;
+mod wallet;

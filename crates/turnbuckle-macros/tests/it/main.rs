@@ -6,5 +6,6 @@ mod compile_fail;
 mod peer;
 mod prompts;
 mod resources;
+mod scopes;
 mod tools;
 mod visibility;

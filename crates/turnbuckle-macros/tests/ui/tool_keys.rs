@@ -28,6 +28,16 @@ async fn bad_name() -> Result<String, ToolError> {
     Ok(String::new())
 }
 
+#[tool(scopes = "files:write, \"files\"")]
+async fn bad_scopes() -> Result<String, ToolError> {
+    Ok(String::new())
+}
+
+#[tool(scopes = SCOPES)]
+async fn scopes_elsewhere() -> Result<String, ToolError> {
+    Ok(String::new())
+}
+
 #[tool]
 async fn zählen() -> Result<String, ToolError> {
     Ok(String::new())

@@ -22,6 +22,7 @@ use crate::{
     },
     middleware,
     reply::Reply,
+    scopes::Denied,
     tasks::{self, Way},
     tools::{Output, ToolError, ToolErrorKind},
 };
@@ -30,7 +31,7 @@ impl Arrived<'_, '_> {
     pub(super) fn call_tool(self) -> Exchange {
         let (tool, arguments, way) = match self.find_tool() {
             Ok(found) => found,
-            Err(error) => return self.fail(error),
+            Err(denied) => return self.deny(denied),
         };
         let asks_first = match way {
             Way::Call => false,
@@ -93,18 +94,19 @@ impl Arrived<'_, '_> {
         Exchange::new(call, Run::Handler(run)).with_layers_inside()
     }
 
-    fn find_tool<'c>(&self) -> Result<(Arc<Tool>, &'c str, Way), RpcError>
+    fn find_tool<'c>(&self) -> Result<(Arc<Tool>, &'c str, Way), Denied>
     where
         Self: 'c,
     {
         let catalog = self.server.catalog();
         if !catalog.tools.is_offered() {
-            return Err(RpcError::method_not_found(&self.request.method));
+            return Err(RpcError::method_not_found(&self.request.method).into());
         }
         let name = required(&self.request.params, "name")?;
         let tool = catalog.tools.get(&name, self.principal()).ok_or_else(|| {
             RpcError::invalid_params(format!("there is no tool `{}`", Excerpt(&name)))
         })?;
+        tool.needs.check(&self.call.caller)?;
         let arguments = self.arguments()?;
         if let Some(mirror) = self.mirror {
             same_parameters(mirror, tool, arguments)?;

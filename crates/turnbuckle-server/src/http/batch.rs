@@ -130,6 +130,7 @@ pub(super) fn refused(rules: &Rules, malformed: &Malformed) -> Answer {
         return Answer {
             body: body.into(),
             status: 400,
+            lacking: None,
         };
     }
     Answer::error(malformed.id.as_ref(), error, 400)

@@ -12,7 +12,7 @@ use ::http::{
 use super::body::Body;
 
 /// The headers that a page may always send.
-const ALLOWED: &str = "content-type, accept, authorization, last-event-id, mcp-session-id, \
+const ALLOWED: &str = "content-type, accept, authorization, dpop, last-event-id, mcp-session-id, \
                        mcp-protocol-version, mcp-method, mcp-name";
 
 /// Lets the page of an allowed origin read an answer.
@@ -21,7 +21,7 @@ pub(super) fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(
         ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate"),
+        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce"),
     );
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }

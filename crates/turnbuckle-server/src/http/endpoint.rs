@@ -23,7 +23,7 @@ use super::{
     body::Body,
     cors,
     gate::Gate,
-    general,
+    general, guarded,
     http_sse::{self, Place, Streams},
     incoming::HalfSent,
     mirror::Version,
@@ -102,14 +102,18 @@ impl Endpoint {
             Err(_) if self.is_health(&parts) => None,
             Err(refusal) => return refusal,
         };
-        let mut response = self.route(parts, body, link).await;
+        let mut response = match &self.options.guard {
+            None => self.route(parts, body, link).await,
+            // Boxed, so that a server without one does not pay for it with the size of its connections.
+            Some(keeper) => Box::pin(guarded::respond(self, keeper, parts, body, link)).await,
+        };
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
         }
         response
     }
 
-    async fn route<B: http_body::Body>(
+    pub(super) async fn route<B: http_body::Body>(
         self: &Arc<Self>,
         parts: Parts,
         body: B,
@@ -159,7 +163,12 @@ impl Endpoint {
         response
     }
 
-    fn is_health(&self, parts: &Parts) -> bool {
+    /// Says whether a request is for the server itself, on whichever transport.
+    pub(super) fn is_ours(&self, parts: &Parts) -> bool {
+        parts.uri.path() == self.options.path || self.http_sse_place(parts).is_some()
+    }
+
+    pub(super) fn is_health(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
         path == self.options.health_path && path != self.options.path
     }

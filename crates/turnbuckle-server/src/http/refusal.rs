@@ -6,7 +6,7 @@ use ::http::{
 };
 use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 
-use super::body::Body;
+use super::{body::Body, keeper};
 use crate::{exchange::Answer, lifecycle::Rules};
 
 /// Refuses a request before anyone looked for its id.
@@ -60,7 +60,12 @@ pub(super) fn busy(id: Option<&RequestId>, message: impl Into<String>) -> Respon
 /// The answer of an exchange as one JSON body.
 pub(super) fn answer(answer: Answer) -> Response<Body> {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    json(status, answer.body)
+    let mut response = json(status, answer.body);
+    if let Some(lacking) = answer.lacking {
+        *response.status_mut() = keeper::status(&lacking.refusal);
+        keeper::challenge(response.headers_mut(), &lacking.refusal);
+    }
+    response
 }
 
 /// A body of JSON.

@@ -177,6 +177,7 @@ impl Work {
         Some(Answer {
             body: body.into(),
             status: 200,
+            lacking: None,
         })
     }
 }

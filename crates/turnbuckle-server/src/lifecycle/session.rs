@@ -24,7 +24,9 @@ use crate::{
     exchange::{Exchange, Run},
     input,
     reply::Reply,
-    request_error, span,
+    request_error,
+    scopes::Denied,
+    span,
     subscriptions::{Announcement, concerns},
     tasks::{self, Owner},
 };
@@ -147,9 +149,7 @@ pub(crate) fn begin(
         return match begun {
             Ok(None) => Begun::Exchange(empty(call).in_span(span)),
             Ok(Some(change)) => Begun::Change(change, empty(call).in_span(span)),
-            Err(error) => {
-                Begun::Exchange(Exchange::new(call, Run::Ready(Err(error))).in_span(span))
-            }
+            Err(denied) => Begun::Exchange(Exchange::denied(call, denied).in_span(span)),
         };
     }
     if server.is_lenient() && request.method == "completions/complete" {
@@ -184,13 +184,13 @@ fn own(
     server: &Server,
     request: &Request<'_>,
     caller: &Caller,
-) -> Option<Result<Option<SessionChange>, RpcError>> {
+) -> Option<Result<Option<SessionChange>, Denied>> {
     let resources = || {
         let offered = server.catalog().has_resources();
         if offered {
             Ok(())
         } else {
-            Err(RpcError::method_not_found(&request.method))
+            Err(Denied::from(RpcError::method_not_found(&request.method)))
         }
     };
     Some(match &*request.method {
@@ -199,13 +199,17 @@ fn own(
         "logging/setLevel" => request
             .params
             .parse::<SetLevelParams>()
-            .map(|params| Some(SessionChange::LogLevel(params.level))),
+            .map(|params| Some(SessionChange::LogLevel(params.level)))
+            .map_err(Denied::from),
         "resources/subscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
             let principal = caller.principal.as_deref();
             match server.catalog().find_resource(&uri, principal) {
-                Some(found) if found.is_there(&uri) => Ok(Some(SessionChange::Subscribe(uri))),
-                _ => Err(request_error::not_found(caller.rules, &uri)),
+                Some(found) if found.is_there(&uri) => {
+                    found.needs().check(caller)?;
+                    Ok(Some(SessionChange::Subscribe(uri)))
+                }
+                _ => Err(request_error::not_found(caller.rules, &uri).into()),
             }
         }),
         "resources/unsubscribe" => resources().and_then(|()| {

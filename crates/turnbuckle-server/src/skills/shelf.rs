@@ -21,6 +21,7 @@ use crate::{
     CacheHint, RequestError, Resource,
     catalog::{Listed, Table},
     lifecycle::Rules,
+    scopes::Needs,
     visibility::Visibility,
 };
 
@@ -188,6 +189,7 @@ fn only_listed(definition: Definition) -> Resource {
         read: Arc::new(|_, _| Box::pin(std::future::ready(Err(RequestError::not_found())))),
         cache: CacheHint::NONE,
         visibility: Visibility::OPEN,
+        needs: Needs::NOTHING,
     }
 }
 

@@ -5,7 +5,7 @@ mod response;
 
 use std::time::Duration;
 
-use ::http::{Method, Request, Response};
+use ::http::{Method, Request, Response, header::AUTHORIZATION};
 use bytes::Bytes;
 use http_body_util::Full;
 use serde_json::{Value, json};
@@ -44,6 +44,7 @@ pub fn http(server: impl Into<Http>) -> HttpClient {
         service: http.into_service(),
         session: None,
         version: None,
+        authorization: None,
         principal: None,
         patience: PATIENCE,
     }
@@ -62,6 +63,8 @@ pub struct HttpClient {
     pub session: Option<String>,
     /// What `MCP-Protocol-Version` says, if it is sent; requests that name their version in `_meta` repeat that one.
     pub version: Option<String>,
+    /// What `Authorization` says, if it is sent, as `Bearer …`; on whatever path.
+    pub authorization: Option<String>,
     /// Who the client is, as an authorizing layer would have found out.
     pub principal: Option<Principal>,
     /// How long it waits for anything before the test fails; 100 seconds unless set.
@@ -174,6 +177,10 @@ impl HttpClient {
         let mut request = request
             .body(Full::new(body))
             .expect("a test sends valid requests");
+        if let Some(authorization) = &self.authorization {
+            let value = authorization.parse().expect("a test sends valid headers");
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
         if let Some(principal) = &self.principal {
             request.extensions_mut().insert(principal.clone());
         }

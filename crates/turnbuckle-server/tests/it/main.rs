@@ -5,6 +5,11 @@
 mod capabilities;
 mod every_way;
 mod extensions;
+mod guard_callers;
+mod guard_doors;
+mod guard_layer;
+mod guard_post;
+mod guard_scopes;
 mod handles;
 mod http_batches;
 mod http_bodies;

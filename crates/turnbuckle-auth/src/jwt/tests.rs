@@ -1,0 +1,234 @@
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::Secret;
+
+const RSA: &str = include_str!("keys_for_tests/rsa2048.pem");
+const SHORT_RSA: &str = include_str!("keys_for_tests/rsa1024.pem");
+const P256: &str = include_str!("keys_for_tests/p256.pem");
+const P384: &str = include_str!("keys_for_tests/p384.pem");
+const ED25519: &str = include_str!("keys_for_tests/ed25519.pem");
+
+fn key(algorithm: Algorithm) -> SigningKey {
+    let pem = match algorithm {
+        Algorithm::Es256 => P256,
+        Algorithm::Es384 => P384,
+        Algorithm::EdDsa => ED25519,
+        _ => RSA,
+    };
+    SigningKey::from_pem(pem, algorithm).unwrap()
+}
+
+fn public(jwk: &Value) -> Result<Jwk, InvalidJwk> {
+    Jwk::parse(jwk.as_object().unwrap())
+}
+
+fn claims(token: &str, key: &Jwk) -> Option<Map<String, Value>> {
+    Token::parse(token).unwrap().verify([key])
+}
+
+#[test]
+fn what_a_key_signs_its_public_half_verifies_and_no_other_does() {
+    let all = Algorithm::ALL.map(|algorithm| {
+        let key = key(algorithm);
+        let token = key.sign(Map::new(), &json!({ "by": algorithm.as_str() }));
+        let mut jwk = key.public_jwk();
+        jwk.insert("alg".into(), algorithm.as_str().into());
+        (algorithm, Jwk::parse(&jwk).unwrap(), token.unwrap())
+    });
+
+    for (signed_by, _, token) in &all {
+        for (algorithm, jwk, _) in &all {
+            let claims = claims(token, jwk);
+            assert_eq!(
+                claims.is_some(),
+                signed_by == algorithm,
+                "{signed_by} {algorithm}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_signature_of_others_is_verified() {
+    // The examples of RFC 7515, appendix A.3, and of RFC 8037, appendix A.4.
+    let ecdsa = json!({
+        "kty": "EC", "crv": "P-256",
+        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+        "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+    });
+    let token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
+    assert_eq!(
+        claims(token, &public(&ecdsa).unwrap()).unwrap()["iss"],
+        "joe"
+    );
+
+    let ed25519 = json!({
+        "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+    });
+    let signature = decode(
+        "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg",
+    );
+    let message = b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
+    let key = public(&ed25519).unwrap();
+    assert!(key.verify(Algorithm::EdDsa, message, &signature.unwrap()));
+}
+
+#[test]
+fn a_key_is_kept_as_a_secret_and_is_the_same_again() {
+    for algorithm in Algorithm::ALL {
+        let key = key(algorithm);
+
+        let again = SigningKey::from_secret(&key.to_secret()).unwrap();
+
+        assert_eq!(again.algorithm(), algorithm);
+        assert_eq!(again.thumbprint(), key.thumbprint());
+        let private = key.to_secret();
+        assert!(
+            !format!("{key:?}").contains(private.expose()),
+            "never printed"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_key_or_a_weak_one_signs_nothing() {
+    let refused = |pem: &str, algorithm| SigningKey::from_pem(pem, algorithm).unwrap_err();
+
+    for pem in [
+        "",
+        "-----BEGIN PRIVATE KEY-----",
+        &P256.replace("PRIVATE", "EC PRIVATE"),
+        &P256.replace('M', "*"),
+    ] {
+        assert_eq!(refused(pem, Algorithm::Es256), InvalidKey::Pem);
+    }
+    for (pem, algorithm) in [
+        (RSA, Algorithm::Es256),
+        (P256, Algorithm::Es384),
+        (P384, Algorithm::EdDsa),
+        (ED25519, Algorithm::Rs256),
+        (SHORT_RSA, Algorithm::Rs256),
+    ] {
+        assert!(matches!(
+            refused(pem, algorithm),
+            InvalidKey::Rejected { .. }
+        ));
+    }
+    for kept in ["", "ES256", "ES256 !", "none AAAA", "HS256 AAAA"] {
+        assert_eq!(
+            SigningKey::from_secret(&Secret::new(kept)).unwrap_err(),
+            InvalidKey::Kept
+        );
+    }
+}
+
+#[test]
+fn keys_that_are_weak_private_broken_or_for_something_else_verify_nothing() {
+    let good = Value::from(key(Algorithm::Es256).public_jwk());
+    let rsa = Value::from(key(Algorithm::Rs256).public_jwk());
+    let with = |jwk: &Value, name: &str, value: Value| {
+        let mut jwk = jwk.clone();
+        jwk[name] = value;
+        public(&jwk).map(|_| ()).unwrap_err()
+    };
+
+    assert!(public(&good).is_ok() && public(&rsa).is_ok());
+    for (refused, why) in [
+        (with(&good, "use", json!("enc")), InvalidJwk::Purpose),
+        (with(&good, "key_ops", json!(["sign"])), InvalidJwk::Purpose),
+        (with(&good, "alg", json!("RS256")), InvalidJwk::Purpose),
+        (with(&rsa, "alg", json!("RSA-OAEP")), InvalidJwk::Purpose),
+        (with(&rsa, "alg", json!("HS256")), InvalidJwk::Purpose),
+        (with(&rsa, "alg", json!(null)), InvalidJwk::Purpose),
+        (with(&good, "d", json!("AAAA")), InvalidJwk::Private),
+        (with(&good, "k", json!("AAAA")), InvalidJwk::Private),
+        (with(&good, "crv", json!("secp256k1")), InvalidJwk::Kind),
+        (with(&good, "crv", json!("P-384")), InvalidJwk::Incomplete),
+        (with(&good, "kty", json!("oct")), InvalidJwk::Kind),
+        (with(&good, "x", json!("AAAA")), InvalidJwk::Incomplete),
+        (with(&good, "x", json!(1)), InvalidJwk::Incomplete),
+        (
+            with(&rsa, "n", json!(encode([255; 128]))),
+            InvalidJwk::Length,
+        ),
+        (
+            with(&rsa, "n", json!(encode([255; 2000]))),
+            InvalidJwk::Length,
+        ),
+        (with(&rsa, "n", json!("")), InvalidJwk::Length),
+        (with(&rsa, "e", json!("AA")), InvalidJwk::Length),
+    ] {
+        assert_eq!(refused, why);
+    }
+}
+
+#[test]
+fn a_set_leaves_out_what_it_cannot_use_and_is_bounded() {
+    let mut good = key(Algorithm::Es256).public_jwk();
+    good.insert("kid".into(), "one".into());
+    let set = json!({ "keys": [{ "kty": "oct", "k": "AAAA" }, {}, good] });
+
+    let set = Jwks::parse(set.to_string().as_bytes()).unwrap();
+
+    assert_eq!(set.iter().count(), 1);
+    let found = |id, algorithm| set.candidates(id, algorithm).count();
+    assert_eq!(found(Some("one"), Algorithm::Es256), 1);
+    assert_eq!(found(None, Algorithm::Es256), 1);
+    assert_eq!(found(Some("two"), Algorithm::Es256), 0);
+    assert_eq!(found(Some("one"), Algorithm::Rs256), 0);
+
+    let many = json!({ "keys": vec![json!({}); Jwks::MOST_KEYS + 1] }).to_string();
+    let long = format!("{{\"keys\":[]{}}}", " ".repeat(Jwks::MOST_BYTES));
+    for set in [many, long] {
+        assert_eq!(
+            Jwks::parse(set.as_bytes()).unwrap_err(),
+            InvalidJwks::TooLarge
+        );
+    }
+    for set in ["", "[]", "{}", r#"{"keys":1}"#, r#"{"keys":[1]}"#] {
+        assert!(
+            matches!(Jwks::parse(set.as_bytes()), Err(InvalidJwks::Shape(_))),
+            "{set}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_signed_is_no_token() {
+    let part = |json: Value| encode(json.to_string());
+    let token = |header: Value| format!("{}.{}.AAAA", part(header), part(json!({})));
+
+    for text in [
+        "",
+        ".",
+        "..",
+        "...",
+        "a.b",
+        "a.b.c",
+        "e30.e30.",
+        "e30.e30.A",
+        "e30.e30.AAAA",
+        "W10.e30.AAAA",
+        "e30=.e30.AAAA",
+    ] {
+        assert_eq!(
+            Token::parse(text).unwrap_err(),
+            InvalidToken::Form,
+            "{text:?}"
+        );
+    }
+    for name in ["none", "HS256"] {
+        let refused = Token::parse(&token(json!({ "alg": name })))
+            .map(|_| ())
+            .unwrap_err();
+        assert_eq!(
+            refused,
+            InvalidToken::Algorithm(UnknownAlgorithm(name.into()))
+        );
+    }
+    let critical = token(json!({ "alg": "ES256", "crit": ["exp"] }));
+    assert_eq!(Token::parse(&critical).unwrap_err(), InvalidToken::Critical);
+    let long = "a".repeat(Token::MOST_BYTES + 1);
+    assert_eq!(Token::parse(&long).unwrap_err(), InvalidToken::TooLong);
+}
