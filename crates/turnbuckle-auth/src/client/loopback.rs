@@ -68,14 +68,14 @@ impl Loopback {
     /// Its host is `127.0.0.1` or `localhost`, and it names its port. Without it, any port that is free is used, and the one of
     /// the login before if that is free.
     #[must_use]
-    pub fn redirect_uri(mut self, uri: impl Into<String>) -> Loopback {
+    pub fn at(mut self, uri: impl Into<String>) -> Loopback {
         self.fixed = Some(uri.into());
         self
     }
 
     /// Shows codes for logins on another device with a function.
     #[must_use]
-    pub fn device(mut self, tell: impl Fn(&DeviceCode) + Send + Sync + 'static) -> Loopback {
+    pub fn show_codes(mut self, tell: impl Fn(&DeviceCode) + Send + Sync + 'static) -> Loopback {
         self.tell = Some(Box::new(tell));
         self
     }
@@ -91,10 +91,10 @@ impl Loopback {
         if let Some(fixed) = &self.fixed {
             return self.listen_exactly(fixed).await;
         }
-        if let Some(wanted) = wanted.filter(|wanted| is_ours(wanted)) {
-            if let Ok(uri) = self.listen_exactly(wanted).await {
-                return Ok(uri);
-            }
+        if let Some(wanted) = wanted.filter(|wanted| is_ours(wanted))
+            && let Ok(uri) = self.listen_exactly(wanted).await
+        {
+            return Ok(uri);
         }
         let listener = bind(0).await?;
         let port = listener.local_addr().map_err(no_port)?.port();

@@ -41,4 +41,9 @@ impl Grant {
             _ => None,
         }
     }
+
+    /// Whether somebody has to do something for each login.
+    pub(super) fn needs_a_person(&self) -> bool {
+        matches!(self, Grant::Code | Grant::Device)
+    }
 }

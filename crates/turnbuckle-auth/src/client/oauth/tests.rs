@@ -90,11 +90,13 @@ impl Issuer {
     }
 }
 
+type Says = dyn Fn(&str) -> Result<String, Failure> + Send + Sync;
+
 /// A person who logs in at once, and what they saw.
 #[derive(Clone)]
 struct Person {
     seen: Arc<Mutex<Vec<String>>>,
-    says: Arc<dyn Fn(&str) -> Result<String, Failure> + Send + Sync>,
+    says: Arc<Says>,
     port: Arc<AtomicUsize>,
 }
 

@@ -199,3 +199,58 @@ async fn nothing_secret_is_printed() {
         "{printed}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_names_another_issuer_each_time_is_left() {
+    let count = AtomicUsize::new(0);
+    let web = Web::usual()
+        .rule(move |heard| {
+            let path = "/.well-known/oauth-protected-resource/mcp";
+            heard.url.ends_with(path).then(|| {
+                let issuer = format!("https://{}.example", count.fetch_add(1, Ordering::Relaxed));
+                let body = json!({ "resource": SERVER, "authorization_servers": [issuer] });
+                Ok(json_response(200, &body.to_string()))
+            })
+        })
+        .rule(|heard| {
+            let issuer = heard
+                .url
+                .strip_suffix("/.well-known/oauth-authorization-server")?;
+            let body = json!({
+                "issuer": issuer,
+                "authorization_endpoint": format!("{issuer}/authorize"),
+                "token_endpoint": format!("{issuer}/token"),
+                "registration_endpoint": format!("{issuer}/register"),
+                "code_challenge_methods_supported": ["S256"],
+            });
+            Some(Ok(json_response(200, &body.to_string())))
+        })
+        .rule(|heard| {
+            let body = r#"{"client_id":"c"}"#;
+            heard
+                .url
+                .ends_with("/register")
+                .then(|| Ok(json_response(201, body)))
+        })
+        .rule(|heard| {
+            let body = r#"{"access_token":"a","token_type":"Bearer"}"#;
+            heard
+                .url
+                .ends_with("/token")
+                .then(|| Ok(json_response(200, body)))
+        });
+    let person = Person::saying(|url| {
+        let state = parameter(url, "state").unwrap();
+        Ok(format!("code=code&state={state}"))
+    });
+    let oauth = client(&web, &person);
+    let never = |_: &Sent| Err((401, "Bearer".to_owned()));
+
+    for _ in 0..10 {
+        let _ = call(&oauth, never).await;
+    }
+
+    let failure = call(&oauth, never).await.unwrap_err();
+    assert!(failure.reason().contains("again and again"), "{failure}");
+    assert_eq!(person.seen().len(), 6);
+}

@@ -5,7 +5,7 @@ use turnbuckle_ledger::req;
 use super::*;
 use crate::{
     Step,
-    client::store::{Login, MemoryStore, Store},
+    client::store::{FileStore, Login, MemoryStore, Store},
 };
 
 /// Logs in, and lets the token end soon.
@@ -189,4 +189,59 @@ async fn futures_poll<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
         })
     })
     .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_logout_elsewhere_nothing_is_refreshed_ahead_of_time() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    about_to_end(&store, &client(&web, &person).store(store.clone()), 0).await;
+    let oauth = client(&web, &person).store(store.clone());
+    oauth.load().await.unwrap();
+    store.forget(SERVER).await.unwrap();
+
+    let credentials = oauth.credentials(Sending::new("POST", SERVER)).await;
+
+    assert!(credentials.unwrap().headers.is_empty());
+    assert_eq!(issuer.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_could_not_be_kept_is_told_of_and_used_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let web = issuer.tokens(Web::usual());
+    let store = FileStore::new(folder.path().join("logins"));
+    let mut login = client(&web, &person)
+        .store(store.clone())
+        .log_in(&[])
+        .await
+        .unwrap();
+    login.obtained -= 100;
+    store.save(&login).await.unwrap();
+    let oauth = client(&web, &person).store(store.clone());
+    oauth.load().await.unwrap();
+    issuer.end_access();
+    // A folder in the place of the draft: nothing can be written any more.
+    let in_the_way = store.path().with_file_name("logins.json.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+
+    let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
+    assert_eq!(failure.step(), Step::Store);
+    assert_eq!(
+        call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
+        Ended::In
+    );
+
+    // The one in the store is older by now, and its refresh token is used up.
+    std::fs::remove_dir(&in_the_way).unwrap();
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    issuer.end_access();
+    assert_eq!(
+        call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
+        Ended::In
+    );
+    assert_eq!((person.seen().len(), issuer.count()), (1, 3));
+    let kept = store.login(SERVER).await.unwrap().unwrap();
+    assert_eq!(kept.tokens.access.expose(), "access-3");
 }
