@@ -53,6 +53,8 @@
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
 //! - `client`, a feature: the other side. One `Client` for every server, wherever it is and whichever revision it speaks;
 //!   `memory` joins one to a server in the same program. The feature `tls` adds `https`.
+//! - `auth`, a feature: who may ask. `auth::server` verifies tokens for `http::Http::guard`, `auth::client` gets them for
+//!   `client::http::Http::authorization`, and `client::http::Fetcher` fetches what both have to read.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
 //! - [`testing`]: a client in memory, for tests of your server.
@@ -66,6 +68,8 @@ mod guides;
 #[cfg(feature = "client")]
 pub mod memory;
 
+#[cfg(feature = "auth")]
+pub use turnbuckle_auth as auth;
 #[cfg(feature = "client")]
 pub use turnbuckle_client as client;
 #[cfg(feature = "macros")]
