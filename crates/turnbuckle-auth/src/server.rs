@@ -151,6 +151,7 @@ impl ResourceServer {
 
     /// Requires these scopes of every request.
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "so it reads with `parse`")]
     pub fn require(mut self, scopes: Scopes) -> Self {
         self.required = self.required.union(&scopes);
         self
@@ -158,6 +159,7 @@ impl ResourceServer {
 
     /// Tells clients that these scopes can be asked for.
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "so it reads with `parse`")]
     pub fn offer(mut self, scopes: Scopes) -> Self {
         self.offered = self.offered.union(&scopes);
         self

@@ -53,8 +53,9 @@
 //! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
 //! - `client`, a feature: the other side. One `Client` for every server, wherever it is and whichever revision it speaks;
 //!   `memory` joins one to a server in the same program. The feature `tls` adds `https`.
-//! - `auth`, a feature: who may ask. `auth::server` verifies tokens for `http::Http::guard`, `auth::client` gets them for
-//!   `client::http::Http::authorization`, and `client::http::Fetcher` fetches what both have to read.
+//! - `auth`, a feature: who may ask. `auth::server::ResourceServer` verifies tokens before a request is looked at
+//!   ([`Http::guard`](http::Http::guard)); tools, prompts and resources say which scopes they take. `auth::client::OAuth` gets
+//!   tokens for `client::http::Http::authorization`, and `client::http::Fetcher` fetches what both have to read.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
 //! - [`testing`]: a client in memory, for tests of your server.
@@ -81,7 +82,7 @@ pub use turnbuckle_store as store;
 /// What is on the wire below the payloads of [`types`].
 pub mod protocol {
     pub use turnbuckle_protocol::{
-        Meta, Principal, RequestId, Revision, RpcError, Versioned, codec, jsonrpc, meta, method,
-        pending, revision, uri_template,
+        Meta, Principal, RequestId, Revision, RpcError, Versioned, codec, guard, jsonrpc, meta,
+        method, pending, revision, uri_template,
     };
 }

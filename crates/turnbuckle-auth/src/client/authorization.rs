@@ -1,7 +1,7 @@
 //! Sending the user to log in, and reading the answer.
 
 mod answer;
-mod scopes;
+mod offline;
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use super::{
     safe_url,
 };
 
-pub use scopes::{wanted_scopes, with_offline_access};
+pub use offline::with_offline_access;
 
 /// A login that was begun: the URL to send the user to, and what its answer is held against.
 pub struct AuthorizationRequest {
@@ -72,7 +72,7 @@ impl AuthorizationRequest {
             .with("resource", resource)
             .with_some("scope", form::scope(scopes).as_deref())
             .with_some("dpop_jkt", dpop_jkt)
-            .with_some("prompt", prompt(scopes));
+            .with_some("prompt", offline::prompt(scopes));
         Ok(Self {
             url: with_query(endpoint, &query.into_string()),
             state,
@@ -142,12 +142,6 @@ fn random_state() -> std::io::Result<Secret> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
-}
-
-/// OpenID Connect gives `offline_access` only to users who were asked.
-fn prompt(scopes: Option<&Scopes>) -> Option<&'static str> {
-    let is_offline = scopes.is_some_and(|scopes| scopes.contains("offline_access"));
-    is_offline.then_some("consent")
 }
 
 /// Adds to the query that an endpoint has of its own.

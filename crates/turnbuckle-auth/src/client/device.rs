@@ -20,7 +20,7 @@ const STEP: Step = Step::DeviceCode;
 const SLOWER: Duration = Duration::from_secs(5);
 
 /// How many questions in a row may get no answer.
-const MOST_UNANSWERED: u32 = 4;
+const MOST_UNANSWERED: u32 = 3;
 
 /// A code that a person types on another device.
 #[derive(Clone, Debug)]

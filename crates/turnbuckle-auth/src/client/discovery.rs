@@ -61,7 +61,7 @@ pub async fn discover(
     let Some(metadata) = resource::metadata(&asking, server_url, challenges).await? else {
         let (server, found) = server::of_origin(&asking, server_url).await?;
         return Ok(Discovered {
-            resource: server_url.to_owned(),
+            resource: canonical(server_url),
             scopes: None,
             server,
             dpop_required: wants_dpop,
@@ -89,6 +89,15 @@ fn known_scopes(names: &[String]) -> Option<Scopes> {
 fn wants_dpop(challenges: &[Challenge]) -> bool {
     let offers = |scheme: &str| challenges.iter().any(|challenge| challenge.is(scheme));
     offers("dpop") && !offers("bearer")
+}
+
+/// The URL of a server that nobody has told us how to write.
+fn canonical(server_url: &str) -> String {
+    let Some(place) = Place::parse(server_url) else {
+        return server_url.to_owned();
+    };
+    let origin = place.origin.to_ascii_lowercase();
+    format!("{origin}{}{}", place.path_below_root(), place.query)
 }
 
 /// The origin of a URL that was checked.

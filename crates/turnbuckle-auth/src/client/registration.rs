@@ -3,20 +3,22 @@
 //! By what was agreed upon beforehand, by the URL of a document about the client, or by registering at this moment (RFC 7591).
 
 mod answer;
+mod description;
 
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::{
-    AuthorizationServer, Failure, Scopes, Secret, Step,
+    AuthorizationServer, Failure, Secret, Step,
     fetch::{Fetch, Request},
-    place::Place,
 };
 
 use super::{safe_url, told};
+use description::is_document_url;
+
+pub use description::{ApplicationType, ClientDescription};
 
 /// A client as one authorization server knows it; never to be shown to another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -68,38 +70,6 @@ pub enum Source {
     MetadataDocument,
     /// By registering itself.
     Dynamic,
-}
-
-/// What a client says about itself when it registers.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct ClientDescription {
-    /// What to call it in front of people.
-    pub name: String,
-    /// Where logins return to.
-    pub redirect_uris: Vec<String>,
-    /// What it will ask for, if that is known.
-    pub scopes: Option<Scopes>,
-    /// What kind of program it is.
-    pub application_type: ApplicationType,
-    /// How it will get tokens.
-    pub grant_types: Vec<String>,
-    /// Which software it is, the same for all of its installations.
-    pub software_id: Option<String>,
-    /// Which version of it.
-    pub software_version: Option<String>,
-    /// Where people can read about it.
-    pub client_uri: Option<String>,
-}
-
-/// What kind of program a client is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ApplicationType {
-    /// A program on the user's machine.
-    #[default]
-    Native,
-    /// A site.
-    Web,
 }
 
 /// How a client becomes known to an authorization server.
@@ -237,62 +207,6 @@ impl ClientAuthentication {
         let mut possible = [Self::None, Self::Basic, Self::Post].into_iter();
         possible.find(offers).unwrap_or(Self::None)
     }
-}
-
-impl ClientDescription {
-    /// Describes a program on the user's machine that logs in by code and refreshes its tokens.
-    pub fn new(
-        name: impl Into<String>,
-        redirect_uris: impl IntoIterator<Item = impl Into<String>>,
-    ) -> Self {
-        Self {
-            name: name.into(),
-            redirect_uris: redirect_uris.into_iter().map(Into::into).collect(),
-            grant_types: ["authorization_code", "refresh_token"]
-                .map(Into::into)
-                .into(),
-            ..Self::default()
-        }
-    }
-
-    fn to_json(&self, method: ClientAuthentication) -> serde_json::Value {
-        let is_by_code = self
-            .grant_types
-            .iter()
-            .any(|grant| grant == "authorization_code");
-        let response_types: &[&str] = if is_by_code { &["code"] } else { &[] };
-        let mut body = json!({
-            "client_name": self.name,
-            "redirect_uris": self.redirect_uris,
-            "grant_types": self.grant_types,
-            "response_types": response_types,
-            "token_endpoint_auth_method": method.as_str(),
-            "application_type": match self.application_type {
-                ApplicationType::Native => "native",
-                ApplicationType::Web => "web",
-            },
-        });
-        let further = [
-            ("scope", self.scopes.as_ref().map(ToString::to_string)),
-            ("software_id", self.software_id.clone()),
-            ("software_version", self.software_version.clone()),
-            ("client_uri", self.client_uri.clone()),
-        ];
-        for (name, value) in further {
-            if let Some(value) = value {
-                body[name] = value.into();
-            }
-        }
-        body
-    }
-}
-
-/// Whether a URL can be the id of a client: by `https`, with a path.
-fn is_document_url(url: &str) -> bool {
-    let is_https = url
-        .get(..8)
-        .is_some_and(|start| start.eq_ignore_ascii_case("https://"));
-    is_https && Place::parse(url).is_some_and(|place| !place.path_below_root().is_empty())
 }
 
 fn nobody_registers(server: &AuthorizationServer) -> Failure {

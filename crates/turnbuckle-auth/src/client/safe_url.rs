@@ -17,7 +17,7 @@ pub(super) fn check(url: &str, step: Step, what: &str) -> Result<(), Failure> {
             let shown = told::shown(url);
             Err(
                 Failure::new(step, format!("the {what} `{shown}` {objection}"))
-                    .cure("only https is used, and http on this machine: whoever runs the server must correct it"),
+                    .cure("it must be plain https, or http on this machine"),
             )
         }
     }

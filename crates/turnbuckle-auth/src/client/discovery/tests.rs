@@ -416,6 +416,7 @@ async fn a_server_without_metadata_gives_tokens_itself() {
 
 #[tokio::test]
 async fn a_server_without_any_metadata_has_its_endpoints_where_2025_03_26_has_them() {
+    req!("auth.metadata.2025-03-26.fallback");
     let found = find(&Web::default()).await.unwrap();
 
     let server = found.server;
@@ -437,6 +438,41 @@ async fn a_server_without_any_metadata_has_its_endpoints_where_2025_03_26_has_th
         Ok(()),
         "it is required of everyone there"
     );
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_name_itself_is_named_in_the_usual_way() {
+    req!("auth.resource.canonical");
+    req!("auth.resource.specific");
+    for (url, named) in [
+        ("HTTPS://MCP.example/Mcp", "https://mcp.example/Mcp"),
+        ("https://mcp.example/", "https://mcp.example"),
+        ("https://mcp.example:8443", "https://mcp.example:8443"),
+        ("https://mcp.example/a/?b=C", "https://mcp.example/a/?b=C"),
+    ] {
+        let found = discover(&Web::default(), url, &[], "2026-07-28").await;
+
+        assert_eq!(found.unwrap().resource, named);
+    }
+}
+
+#[tokio::test]
+async fn what_is_null_in_metadata_is_not_there() {
+    let nulls = json!({ "scopes_supported": null, "dpop_bound_access_tokens_required": null, "resource_name": null });
+    let more = json!({ "scopes_supported": null, "grant_types_supported": null, "client_id_metadata_document_supported": null, "jwks_uri": null });
+    let document = |mut document: Value, nulls: &Value| {
+        let fields = document.as_object_mut().unwrap();
+        fields.extend(nulls.as_object().unwrap().clone());
+        document
+    };
+    let web = Web::usual()
+        .get(BELOW, &document(resource(&[ISSUER]), &nulls))
+        .get(AS_METADATA, &document(metadata(), &more));
+
+    let found = find(&web).await.unwrap();
+
+    assert_eq!(found.scopes, None);
+    assert!(!found.dpop_required && !found.server.client_id_metadata_document_supported);
 }
 
 #[tokio::test]

@@ -168,7 +168,7 @@ fn kind(name: Option<&str>, kinds: Kinds) -> Result<TokenKind, &'static str> {
 }
 
 /// Whether it can be sent in a header.
-fn is_token(token: &Secret) -> bool {
+pub(super) fn is_token(token: &Secret) -> bool {
     let token = token.expose();
     !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -73,8 +73,10 @@ pub async fn identity_grant(
     let grant = answer::parse(&response, STEP, &secrets).and_then(|answer| {
         // Anything else would be a token of the identity provider, which no other server must see.
         let is_grant = answer.issued_token_type.as_deref() == Some(ID_JAG);
-        let grant = answer.access_token.filter(|_| is_grant);
-        grant.ok_or_else(|| answer::wrong(&response, STEP, "has no identity assertion grant"))
+        let grant = answer.access_token.filter(answer::is_token);
+        grant
+            .filter(|_| is_grant)
+            .ok_or_else(|| answer::wrong(&response, STEP, "has no identity assertion grant"))
     });
     grant.map_err(|failure| failure.request(post.described()))
 }
