@@ -14,6 +14,8 @@ mod listening;
 mod lists;
 mod programs;
 mod serve;
+#[cfg(feature = "tls")]
+mod serve_authorization;
 mod serving;
 mod stage;
 mod terminal;
