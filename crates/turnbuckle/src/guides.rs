@@ -12,6 +12,9 @@ mod asking_the_user {}
 #[doc = include_str!("../../../docs/tasks.md")]
 mod tasks {}
 
+#[doc = include_str!("../../../docs/authorization.md")]
+mod authorization {}
+
 #[doc = include_str!("../../../docs/axum.md")]
 mod axum {}
 
