@@ -31,11 +31,16 @@ impl Side {
     /// Returns whether what a test proves is proven for this side.
     ///
     /// A test stands for the side whose package it belongs to. Both sides are made of the packages of the protocol and of
-    /// schemas, so their tests stand for both.
+    /// schemas, so their tests stand for both; and so do those of authorization that are not in the room of one side.
     pub fn is_tested_by(self, test: &TestName) -> bool {
         match test.package() {
             "turnbuckle-protocol" | "turnbuckle-schema" => true,
             "turnbuckle-client" | "turnbuckle-cli" => self == Self::Client,
+            "turnbuckle-auth" => match test.test.split("::").next() {
+                Some("client") => self == Self::Client,
+                Some("server") => self == Self::Server,
+                _ => true,
+            },
             _ => self == Self::Server,
         }
     }
@@ -69,5 +74,17 @@ mod tests {
         assert_eq!(sides("turnbuckle-protocol::it"), [true, true]);
         assert_eq!(sides("turnbuckle-schema"), [true, true]);
         assert_eq!(sides("turnbuckle-schema"), [true, true]);
+    }
+
+    #[test]
+    fn a_test_of_authorization_stands_for_the_side_whose_room_it_is_in() {
+        let sides = |test| {
+            let test = TestName::new("turnbuckle-auth", test);
+            Side::ALL.map(|side| side.is_tested_by(&test))
+        };
+
+        assert_eq!(sides("client::token::tests::a_test"), [false, true]);
+        assert_eq!(sides("server::tests::a_test"), [true, false]);
+        assert_eq!(sides("challenge::tests::a_test"), [true, true]);
     }
 }

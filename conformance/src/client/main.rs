@@ -4,8 +4,10 @@
 //! revision of its server too, but that we find out. Uses nothing but the public API. `judge.py` runs the suite and says
 //! how it went.
 
+mod auth;
 mod calls;
 mod headers;
+mod login;
 mod questions;
 mod skills;
 
@@ -44,6 +46,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         "sep-2640-client-verify-digest"
         | "sep-2640-client-verify-size"
         | "sep-2640-client-verify-frontmatter" => skills::refuse_a_changed_one(&task).await,
+        scenario if scenario.starts_with("auth/") => auth::run(&task).await,
         other => Err(format!("there is no scenario `{other}` here").into()),
     }
 }

@@ -1,6 +1,6 @@
 //! The seam between a client on HTTP and whoever has its tokens.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use turnbuckle_protocol::guard::BoxFuture;
 
@@ -22,9 +22,36 @@ pub trait Authorize: Send + Sync + 'static {
     /// May take minutes, since people log in.
     fn refused<'a>(&'a self, refused: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>>;
 
+    /// Returns the extensions of the protocol by which tokens are got; the client declares them.
+    fn extensions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Hears the nonce that a server wants in the next proof.
     fn nonce(&self, nonce: &str) {
         let _ = nonce;
+    }
+}
+
+/// Several clients, or a program beside its client, may share one.
+impl<A: Authorize + ?Sized> Authorize for Arc<A> {
+    fn credentials<'a>(
+        &'a self,
+        sending: Sending<'a>,
+    ) -> BoxFuture<'a, Result<Credentials, Failure>> {
+        (**self).credentials(sending)
+    }
+
+    fn refused<'a>(&'a self, refused: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
+        (**self).refused(refused)
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        (**self).extensions()
+    }
+
+    fn nonce(&self, nonce: &str) {
+        (**self).nonce(nonce);
     }
 }
 

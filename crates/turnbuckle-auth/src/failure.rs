@@ -11,6 +11,7 @@ struct Parts {
     reason: String,
     request: Option<String>,
     answer: Option<String>,
+    code: Option<String>,
     cure: Option<String>,
 }
 
@@ -52,6 +53,7 @@ impl Failure {
             reason: reason.into(),
             request: None,
             answer: None,
+            code: None,
             cure: None,
         }))
     }
@@ -67,6 +69,12 @@ impl Failure {
     #[must_use]
     pub fn answer(self, answer: impl Into<String>) -> Self {
         self.changed(|parts| parts.answer = Some(answer.into()))
+    }
+
+    /// Says by which name the server calls the error: `invalid_grant`, `access_denied`, …
+    #[must_use]
+    pub fn code(self, code: impl Into<String>) -> Self {
+        self.changed(|parts| parts.code = Some(code.into()))
     }
 
     /// Says what to do about it.
@@ -95,6 +103,11 @@ impl Failure {
         self.0.answer.as_deref()
     }
 
+    /// Returns by which name the server calls the error, if it named one.
+    pub fn error_code(&self) -> Option<&str> {
+        self.0.code.as_deref()
+    }
+
     /// Returns what to do about it, if that is known.
     pub fn advice(&self) -> Option<&str> {
         self.0.cure.as_deref()
@@ -106,6 +119,7 @@ impl Failure {
             reason: shared.reason.clone(),
             request: shared.request.clone(),
             answer: shared.answer.clone(),
+            code: shared.code.clone(),
             cure: shared.cure.clone(),
         });
         change(&mut parts);

@@ -5,7 +5,7 @@ mod tests;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::is_same_resource;
 
@@ -19,10 +19,18 @@ pub struct ProtectedResource {
     #[serde(default)]
     pub authorization_servers: Vec<String>,
     /// What a client may ask for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub scopes_supported: Vec<String>,
     /// How tokens are sent; in MCP only by `header`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub bearer_methods_supported: Vec<String>,
     /// What to call it in front of people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +39,11 @@ pub struct ProtectedResource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_documentation: Option<String>,
     /// Whether every token must be bound to a key.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_false"
+    )]
     pub dpop_bound_access_tokens_required: bool,
 }
 
@@ -60,25 +72,53 @@ pub struct AuthorizationServer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
     /// What can be asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub scopes_supported: Vec<String>,
     /// How a token can be had; nothing said means by a code, or implicitly.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub grant_types_supported: Vec<String>,
     /// How a client can show who it is at the token endpoint; nothing said means by a password in a header.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub token_endpoint_auth_methods_supported: Vec<String>,
     /// How a login can be tied to who began it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub code_challenge_methods_supported: Vec<String>,
     /// How keys that tokens are bound to may sign.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub dpop_signing_alg_values_supported: Vec<String>,
     /// Whether answers to a login say who gives them.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_false"
+    )]
     pub authorization_response_iss_parameter_supported: bool,
     /// Whether the id of a client may be the URL of a document about it.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_false"
+    )]
     pub client_id_metadata_document_supported: bool,
 }
 
@@ -178,6 +218,16 @@ impl fmt::Display for InvalidMetadata {
 }
 
 impl std::error::Error for InvalidMetadata {}
+
+/// Some servers write `null` for what they do not have.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    let value: Option<T> = Deserialize::deserialize(deserializer)?;
+    Ok(value.unwrap_or_default())
+}
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 /// A set of scopes, as in the `scope` of a challenge, a request or a token.
 ///
 /// Order and repetition mean nothing; two sets of the same names are equal.
@@ -16,7 +18,8 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 /// assert_eq!(needed.union(&"admin".parse()?).to_string(), "admin files:write");
 /// # Ok::<(), turnbuckle_auth::InvalidScope>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Scopes {
     names: BTreeSet<String>,
 }
@@ -61,6 +64,20 @@ impl FromStr for Scopes {
     fn from_str(text: &str) -> Result<Self, InvalidScope> {
         let names = text.split(' ').filter(|name| !name.is_empty());
         names.map(checked).collect()
+    }
+}
+
+impl TryFrom<String> for Scopes {
+    type Error = InvalidScope;
+
+    fn try_from(text: String) -> Result<Self, InvalidScope> {
+        text.parse()
+    }
+}
+
+impl From<Scopes> for String {
+    fn from(scopes: Scopes) -> String {
+        scopes.to_string()
     }
 }
 

@@ -121,8 +121,8 @@ impl ResourceServer {
             dpop: DpopPolicy::default(),
             proofs: Proofs::default(),
             documents: Documents::default(),
-            verified: Cache::new(10_000),
-            rejected: Cache::new(10_000),
+            verified: Cache::new(4_096),
+            rejected: Cache::new(4_096),
             fetch,
             clock: Clock::default(),
         })
@@ -151,6 +151,7 @@ impl ResourceServer {
 
     /// Requires these scopes of every request.
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "so it reads with `parse`")]
     pub fn require(mut self, scopes: Scopes) -> Self {
         self.required = self.required.union(&scopes);
         self
@@ -158,6 +159,7 @@ impl ResourceServer {
 
     /// Tells clients that these scopes can be asked for.
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "so it reads with `parse`")]
     pub fn offer(mut self, scopes: Scopes) -> Self {
         self.offered = self.offered.union(&scopes);
         self

@@ -11,6 +11,7 @@ use turnbuckle_protocol::pending::Patience;
 
 use crate::client::Client;
 use crate::error::CallError;
+use crate::held::Held;
 use crate::progress::{OnProgress, Progress, ProgressStream};
 
 /// A future on the heap.
@@ -46,6 +47,8 @@ pub(crate) struct Options {
     pub(crate) patience: Patience,
     /// How much of the total was spent on earlier rounds.
     pub(crate) spent: Duration,
+    /// How long somebody got credentials for it, where that can be.
+    pub(crate) held: Option<Arc<Held>>,
     pub(crate) max_rounds: usize,
     pub(crate) on_progress: Option<OnProgress>,
     pub(crate) meta: Meta,
@@ -62,6 +65,7 @@ impl Options {
         Self {
             patience: settings.patience,
             spent: Duration::ZERO,
+            held: client.inner.transport.held(),
             max_rounds: settings.max_rounds,
             on_progress: None,
             meta: Meta::default(),

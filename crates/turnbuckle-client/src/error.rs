@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use turnbuckle_auth::Failure;
 use turnbuckle_protocol::codec::headers::Unsendable;
 use turnbuckle_protocol::{Revision, RpcError};
 
@@ -25,6 +26,9 @@ pub enum ConnectError {
     /// The server cannot be reached, or the connection broke before anything was agreed.
     #[error("the server cannot be reached")]
     Unreachable(#[source] TransportError),
+    /// The server lets nobody in without credentials, and there were none to be had.
+    #[error(transparent)]
+    Authorization(Failure),
     /// The server's program cannot be started.
     #[error(transparent)]
     NotStarted(#[from] SpawnError),
@@ -93,6 +97,14 @@ pub enum CallError {
         method: &'static str,
         /// How it broke.
         source: TransportError,
+    },
+    /// The server lets nobody in without credentials, and there were none to be had. The call took no effect.
+    #[error("`{method}` could not be authorized")]
+    Authorization {
+        /// What was asked.
+        method: &'static str,
+        /// At which step it failed, and what to do about it.
+        source: Failure,
     },
     /// The server answered something that is no answer to this.
     #[error("the answer to `{method}` is invalid: {reason}")]
@@ -246,12 +258,29 @@ impl CallError {
         }
     }
 
+    /// Describes a call that got no answer because of the connection.
+    pub(crate) fn disconnected(method: &'static str, source: TransportError) -> Self {
+        match source {
+            TransportError::Authorization(source) => Self::Authorization { method, source },
+            source => Self::Disconnected { method, source },
+        }
+    }
+
     pub(crate) fn refused(method: &'static str, source: RpcError, http: Option<HttpFacts>) -> Self {
         Self::Refused {
             method,
             source: Box::new(source),
             status: http.as_ref().map(|facts| facts.status),
             retry_after: http.and_then(|facts| facts.retry_after),
+        }
+    }
+}
+
+impl From<TransportError> for ConnectError {
+    fn from(error: TransportError) -> Self {
+        match error {
+            TransportError::Authorization(failure) => Self::Authorization(failure),
+            error => Self::Unreachable(error),
         }
     }
 }
@@ -280,6 +309,9 @@ pub enum TransportError {
     /// HTTP failed before there was an answer.
     #[error(transparent)]
     Http(Arc<HttpError>),
+    /// The server lets nobody in without credentials, and there were none to be had.
+    #[error(transparent)]
+    Authorization(Failure),
     /// HTTP refused, without an answer that JSON-RPC knows.
     #[error("{0}")]
     Refused(Box<HttpRefusal>),
@@ -317,6 +349,7 @@ impl From<HttpError> for TransportError {
     fn from(error: HttpError) -> Self {
         match error {
             HttpError::TooLarge { limit } => Self::TooLarge { limit },
+            HttpError::Authorization(failure) => Self::Authorization(failure),
             error => Self::Http(Arc::new(error)),
         }
     }

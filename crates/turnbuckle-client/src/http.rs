@@ -14,8 +14,16 @@ use std::{fmt, io, time::Duration};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use self::{url::Url, wire::Dialer};
-use crate::{Client, ConnectError, TransportError};
+use turnbuckle_auth::Authorize;
+
+use self::{
+    url::Url,
+    wire::{Authorization, Dialer},
+};
+use crate::{
+    Client, ConnectError, TransportError,
+    held::{Held, within},
+};
 
 pub(crate) use self::{endpoint::Endpoint, http_sse::HttpSse, reach::reach};
 pub use self::{fetcher::Fetcher, headers::BadHeader, url::BadUrl, wire::HttpError};
@@ -52,6 +60,7 @@ pub struct Http {
     headers: Vec<(String, String)>,
     connect_timeout: Duration,
     dialer: Dialer,
+    authorization: Option<Authorization>,
     ways: Ways,
 }
 
@@ -70,6 +79,7 @@ impl Http {
             headers: Vec::new(),
             connect_timeout: wire::Limits::default().connect,
             dialer: Dialer::tcp(),
+            authorization: None,
             ways: Ways::Both,
         }
     }
@@ -85,6 +95,19 @@ impl Http {
     /// Sends a token with every request, as `Authorization: Bearer …`.
     pub fn bearer(self, token: impl AsRef<str>) -> Self {
         self.header("Authorization", format!("Bearer {}", token.as_ref()))
+    }
+
+    /// Asks for credentials before every request, and again whenever the server refuses one with 401 or 403.
+    ///
+    /// What was refused is sent again with other credentials, if there are any. Getting them may take as long as a person
+    /// needs to log in: meanwhile no call runs out of patience, and neither does connecting. If there are none, calls and
+    /// connecting fail with `Authorization`, which says at which step and what to do.
+    ///
+    /// Credentials go to the origin of the URL and nowhere else. A [`bearer`](Self::bearer), or any header `Authorization`
+    /// that was set, wins: then nobody is asked.
+    pub fn authorization(mut self, authorize: impl Authorize) -> Self {
+        self.authorization = Some(Authorization::new(authorize));
+        self
     }
 
     /// Bounds how long making a connection may take. Ten seconds by default.
@@ -128,9 +151,10 @@ const TAKING: Duration = Duration::from_secs(60);
 
 /// Bounds sending what nobody answers: nobody else watches the clock.
 async fn taken(
+    held: Option<&Held>,
     sending: impl Future<Output = Result<(), TransportError>>,
 ) -> Result<(), TransportError> {
-    match tokio::time::timeout(TAKING, sending).await {
+    match within(TAKING, held, sending).await {
         Ok(sent) => sent,
         Err(_) => Err(HttpError::NotTaken { limit: TAKING }.into()),
     }

@@ -4,6 +4,7 @@
 //! connected to, and the revision is found out underneath.
 
 mod answer;
+pub mod auth;
 mod builder;
 mod cache;
 mod call;
@@ -15,6 +16,7 @@ mod error;
 #[path = "../tests/it/fake_http.rs"]
 mod fake_http;
 mod given_up;
+mod held;
 pub mod http;
 mod hub;
 mod incoming;

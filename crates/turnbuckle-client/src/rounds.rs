@@ -8,6 +8,7 @@ mod questions;
 mod visits;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +22,7 @@ pub(crate) use questions::Question;
 use crate::call::Options;
 use crate::client::{Beside, Client, Reply, complete};
 use crate::error::CallError;
+use crate::held::Held;
 use crate::tools::ToolCall;
 
 /// Parameters that can carry answers.
@@ -64,9 +66,9 @@ impl Client {
         // All rounds together have one total; what answering takes in between is not the server's time.
         let mut left = Cow::Borrowed(options);
         loop {
-            let begun = Instant::now();
+            let (begun, held_before) = (Instant::now(), held(options));
             let reply = self.ask_once(method, &*params, &beside, &left).await;
-            let took = begun.elapsed();
+            let took = begun.elapsed().saturating_sub(held(options) - held_before);
             let reply = match reply {
                 Err(error) if round < options.max_rounds => {
                     Box::pin(self.visit_first(error, &mut visited, options)).await?;
@@ -105,6 +107,12 @@ impl Client {
         complete(method.name, &reply)?;
         reply.read(method.name)
     }
+}
+
+/// Returns how long somebody got credentials for a call.
+fn held(options: &Options) -> Duration {
+    let held = options.held.as_deref();
+    held.map(Held::total).unwrap_or_default()
 }
 
 /// The error of a call whose server asks once more than it may.

@@ -9,6 +9,7 @@ use turnbuckle_protocol::RequestId;
 
 use crate::answer::Answer;
 use crate::error::TransportError;
+use crate::held::Held;
 use crate::http::{Endpoint, HttpSse};
 use crate::hub::Hub;
 use crate::lifecycle::Rules;
@@ -29,6 +30,8 @@ pub(crate) struct Outgoing {
     pub(crate) headers: HeaderList,
     /// How the revision wants it carried.
     pub(crate) rules: Arc<Rules>,
+    /// Takes down how long somebody gets credentials for it, where that can be.
+    pub(crate) held: Option<Arc<Held>>,
 }
 
 /// A connection to a server, whatever it is made of.
@@ -96,6 +99,15 @@ impl Transport {
             Self::Lines(_) | Self::HttpSse(_) => false,
             Self::Child(running) => running.comes_back(),
             Self::Http(_) => true,
+        }
+    }
+
+    /// Returns what takes down how long somebody gets credentials for a request, if anybody does.
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        match self {
+            Self::Lines(_) | Self::Child(_) => None,
+            Self::Http(endpoint) => endpoint.held(),
+            Self::HttpSse(server) => server.held(),
         }
     }
 

@@ -136,7 +136,7 @@ impl Server {
     }
 
     pub(crate) fn register(mut self, change: impl FnOnce(&mut Catalog)) -> Self {
-        self.shared_mut().offer.change(change);
+        self.shared_mut().offer.register(change);
         self
     }
 

@@ -12,9 +12,6 @@ mod asking_the_user {}
 #[doc = include_str!("../../../docs/tasks.md")]
 mod tasks {}
 
-#[doc = include_str!("../../../docs/authorization.md")]
-mod authorization {}
-
 #[doc = include_str!("../../../docs/axum.md")]
 mod axum {}
 
@@ -29,3 +26,6 @@ mod your_own_transport {}
 
 #[doc = include_str!("../../../docs/first-client.md")]
 mod first_client {}
+
+#[doc = include_str!("../../../docs/authorization.md")]
+mod authorization {}

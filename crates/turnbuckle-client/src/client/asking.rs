@@ -13,7 +13,8 @@ use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
 use super::Client;
 use crate::answer::{RawJson, RawResult};
 use crate::call::Options;
-use crate::error::{CallError, TransportError};
+use crate::error::{CallError, ConnectError, TransportError};
+use crate::held::Held;
 use crate::hub::Hub;
 use crate::lifecycle::{Agreed, Rules};
 use crate::message::{self, Extra, HeaderList};
@@ -99,10 +100,11 @@ impl Client {
         let renewed = Arc::clone(&self.inner).renewed(over).await;
         renewed.map_err(|error| {
             tracing::debug!(%error, "no new session");
-            CallError::Disconnected {
-                method: method.name,
-                source,
-            }
+            let source = match error {
+                ConnectError::Authorization(failure) => TransportError::Authorization(failure),
+                _ => source,
+            };
+            disconnected(method.name, source)
         })?;
         let agreed = self.inner.agreed();
         self.exchange(&agreed, method, params, beside, options)
@@ -150,6 +152,7 @@ impl Client {
             body,
             headers,
             rules: Arc::clone(rules),
+            held: options.held.clone(),
         };
         let answer = self.inner.transport.request(outgoing, &self.inner.hub);
         let answer = tokio::select! {
@@ -220,7 +223,7 @@ fn invalid(method: &'static str, error: &serde_json::Error) -> CallError {
 fn disconnected(method: &'static str, source: TransportError) -> CallError {
     match source {
         TransportError::NotAnAnswer { reason } => CallError::InvalidAnswer { method, reason },
-        source => CallError::Disconnected { method, source },
+        source => CallError::disconnected(method, source),
     }
 }
 
@@ -238,28 +241,36 @@ fn begins_anew(error: &TransportError, rules: &Rules) -> bool {
 
 /// Waits until patience is at its end, and says which part of it.
 ///
-/// A server that waits for us is not silent: its question may be before a person who takes time.
+/// A server that waits for us is not silent: its question may be before a person who takes time. Nor is one that was not asked
+/// yet, because somebody logs in first.
 async fn expired(options: &Options, hub: &Hub, watching: Option<&Watching>) -> Duration {
     let patience = options.patience;
-    let begun = Instant::now();
-    let latest = begun.checked_add(patience.total.saturating_sub(options.spent));
+    let held = options.held.as_deref();
+    let (begun, held_before) = (Instant::now(), held.map(Held::total));
+    let left = patience.total.saturating_sub(options.spent);
+    let latest = || {
+        let held = held.map(Held::total).zip(held_before);
+        let held = held.map(|(total, before)| total.saturating_sub(before));
+        begun.checked_add(left.saturating_add(held.unwrap_or_default()))
+    };
     let last_seen = || {
         let progress = watching.map_or(begun, Watching::last_seen);
-        let awaited = hub.last_awaited_by_server();
+        let awaited = hub.last_awaited_by_server().max(held.and_then(Held::last));
         awaited.map_or(progress, |awaited| awaited.max(progress))
     };
     loop {
-        let seen = last_seen();
+        let (seen, last) = (last_seen(), latest());
         let silent = seen.checked_add(patience.silence);
-        let (deadline, limit) = match (silent, latest) {
-            (Some(silent), Some(latest)) if latest <= silent => (latest, patience.total),
+        let (deadline, limit) = match (silent, last) {
+            (Some(silent), Some(last)) if last <= silent => (last, patience.total),
             (Some(silent), _) => (silent, patience.silence),
-            (None, Some(latest)) => (latest, patience.total),
+            (None, Some(last)) => (last, patience.total),
             (None, None) => std::future::pending().await,
         };
         sleep_until(deadline).await;
         let seen_since = last_seen() > seen;
-        if limit == patience.total && Some(deadline) == latest || !seen_since {
+        let is_last = Some(deadline) == last && latest() == last;
+        if limit == patience.total && is_last || !seen_since {
             return limit;
         }
     }

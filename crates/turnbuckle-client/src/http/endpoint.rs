@@ -25,11 +25,11 @@ use super::{
     answering::refused,
     taken,
     url::Url,
-    wire::{HttpError, Response, Wire},
+    wire::{HttpError, Login, Response, Wire},
 };
 use crate::{
-    answer::Answer, error::TransportError, hub::Hub, lifecycle::Rules, message::HeaderList,
-    traffic::Direction, transport::Outgoing,
+    answer::Answer, error::TransportError, held::Held, hub::Hub, lifecycle::Rules,
+    message::HeaderList, traffic::Direction, transport::Outgoing,
 };
 
 const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -109,7 +109,7 @@ impl Endpoint {
         let body = Bytes::from(outgoing.body);
         let answer = async {
             let response = shared
-                .post(outgoing.headers, posted.session(), body)
+                .post(outgoing.headers, posted.session(), body, posted.login())
                 .await?;
             if begins && response.status().is_success() {
                 shared.session.begin(response.headers())?;
@@ -130,7 +130,14 @@ impl Endpoint {
     ) -> Result<(), TransportError> {
         self.shared.closing.check()?;
         hub.tap(Direction::Sent, &message);
-        taken(self.shared.tell(message, headers)).await
+        let held = Held::default();
+        let login = Login::Allowed(Some(&held));
+        taken(Some(&held), self.shared.tell(message, headers, login)).await
+    }
+
+    /// Returns what takes down how long somebody gets credentials for a request, if anybody does.
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        self.shared.wire.held()
     }
 
     /// Opens the server's own stream, where the revision has one.
@@ -167,9 +174,10 @@ impl Endpoint {
         let headers = self.shared.session.end()?;
         let shared = Arc::clone(&self.shared);
         Some(async move {
+            let (method, body) = (Method::DELETE, Bytes::new());
             let deleted = shared
                 .wire
-                .send(&Method::DELETE, &shared.url, &headers, Bytes::new());
+                .send(&method, &shared.url, &headers, body, Login::Never);
             // Whatever it says, also that it does not let clients end sessions: there is nothing more to do.
             let _ = tokio::time::timeout(GOODBYE, deleted).await;
         })
@@ -192,6 +200,7 @@ impl Shared {
         mut headers: HeaderList,
         session: Option<&HeaderValue>,
         body: Bytes,
+        login: Login<'_>,
     ) -> Result<Response, HttpError> {
         headers.push((ACCEPT, EITHER));
         headers.push((CONTENT_TYPE, JSON));
@@ -199,7 +208,7 @@ impl Shared {
             headers.push((MCP_SESSION_ID, id.clone()));
         }
         self.wire
-            .send(&Method::POST, &self.url, &headers, body)
+            .send(&Method::POST, &self.url, &headers, body, login)
             .await
     }
 
@@ -209,6 +218,7 @@ impl Shared {
         rules: &Rules,
         session: Option<&HeaderValue>,
         after: Option<&HeaderValue>,
+        login: Login<'_>,
     ) -> Result<Response, HttpError> {
         let mut headers = vec![(ACCEPT, EVENTS)];
         let optional = [
@@ -222,14 +232,21 @@ impl Shared {
             }
         }
         self.wire
-            .send(&Method::GET, &self.url, &headers, Bytes::new())
+            .send(&Method::GET, &self.url, &headers, Bytes::new(), login)
             .await
     }
 
     /// Posts a message and expects no more than that it was taken.
-    async fn tell(&self, message: Vec<u8>, headers: HeaderList) -> Result<(), TransportError> {
+    async fn tell(
+        &self,
+        message: Vec<u8>,
+        headers: HeaderList,
+        login: Login<'_>,
+    ) -> Result<(), TransportError> {
         let session = self.session.id();
-        let response = self.post(headers, session.as_ref(), message.into()).await?;
+        let response = self
+            .post(headers, session.as_ref(), message.into(), login)
+            .await?;
         match response.status() {
             status if status.is_success() => {
                 // Usually empty; reading it frees the connection.

@@ -5,8 +5,8 @@ use std::fmt;
 use ::http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{
-        ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
-        EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH,
+        CONTENT_TYPE, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
 };
 
@@ -76,6 +76,11 @@ impl Headers {
         }
         self.0.append(key, value);
         Ok(())
+    }
+
+    /// Says whether there are credentials among them.
+    pub(super) fn authorize(&self) -> bool {
+        self.0.contains_key(AUTHORIZATION)
     }
 
     /// Makes the headers of one request: these, and its own, which win.

@@ -13,11 +13,11 @@ use super::{
     answering::{self, refused},
     taken,
     url::Url,
-    wire::{Response, Wire},
+    wire::{Login, Response, Wire},
 };
 use crate::{
-    answer::Answer, error::TransportError, hub::Hub, message::HeaderList, traffic::Direction,
-    transport::Outgoing,
+    answer::Answer, error::TransportError, held::Held, hub::Hub, message::HeaderList,
+    traffic::Direction, transport::Outgoing,
 };
 
 /// A server of HTTP+SSE.
@@ -54,7 +54,7 @@ impl HttpSse {
     ) -> Result<Answer, TransportError> {
         let begins = outgoing.method == method::INITIALIZE.name;
         let line = match begins {
-            true => self.open(hub).await?,
+            true => self.open(hub, outgoing.held.as_deref()).await?,
             false => self.line()?,
         };
         let mut answer = line.waiting.open(outgoing.id.clone())?;
@@ -67,7 +67,9 @@ impl HttpSse {
             cancellable: outgoing.rules.cancellable(outgoing.method),
         };
         hub.tap(Direction::Sent, &outgoing.body);
-        let post = post(&self.wire, &line, outgoing.headers, outgoing.body.into());
+        let login = Login::Allowed(outgoing.held.as_deref());
+        let body = outgoing.body.into();
+        let post = post(&self.wire, &line, outgoing.headers, body, login);
         let answer = tokio::select! {
             biased;
             // Some servers answer on the stream before they answer the POST.
@@ -100,8 +102,10 @@ impl HttpSse {
     ) -> Result<(), TransportError> {
         let line = self.line()?;
         hub.tap(Direction::Sent, &message);
-        taken(async {
-            let response = post(&self.wire, &line, headers, message.into()).await?;
+        let held = Held::default();
+        let login = Login::Allowed(Some(&held));
+        taken(Some(&held), async {
+            let response = post(&self.wire, &line, headers, message.into(), login).await?;
             match response.status() {
                 status if status.is_success() => {
                     response.skip().await;
@@ -114,6 +118,11 @@ impl HttpSse {
         .await
     }
 
+    /// Returns what takes down how long somebody gets credentials for a request, if anybody does.
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        self.wire.held()
+    }
+
     /// Ends every call that waits, and the stream.
     pub(crate) fn close(&self, hub: &Hub) {
         hub.end(TransportError::ClosedByUs);
@@ -124,8 +133,9 @@ impl HttpSse {
     }
 
     /// Opens a new stream; the one before, if any, is let go.
-    async fn open(&self, hub: &Arc<Hub>) -> Result<Arc<Line>, TransportError> {
-        let line = Arc::new(Line::open(&self.wire, &self.url, hub).await?);
+    async fn open(&self, hub: &Arc<Hub>, held: Option<&Held>) -> Result<Arc<Line>, TransportError> {
+        let login = Login::Allowed(held);
+        let line = Arc::new(Line::open(&self.wire, &self.url, hub, login).await?);
         let mut state = self.lock();
         if matches!(*state, State::Closed) {
             return Err(TransportError::ClosedByUs);
@@ -161,9 +171,11 @@ async fn post(
     line: &Line,
     mut headers: HeaderList,
     body: Bytes,
+    login: Login<'_>,
 ) -> Result<Response, super::HttpError> {
     headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
-    wire.send(&Method::POST, &line.post, &headers, body).await
+    wire.send(&Method::POST, &line.post, &headers, body, login)
+        .await
 }
 
 /// A request that waits; if it is dropped, the server is told.
@@ -205,8 +217,9 @@ impl Drop for Waits<'_> {
         self.hub.tap(Direction::Sent, &message);
         let (wire, line) = (Arc::clone(&self.server.wire), Arc::clone(self.line));
         runtime.spawn(async move {
-            let told = taken(async {
-                post(&wire, &line, HeaderList::new(), message.into()).await?;
+            let told = taken(None, async {
+                let (headers, login) = (HeaderList::new(), Login::Never);
+                post(&wire, &line, headers, message.into(), login).await?;
                 Ok(())
             });
             if let Err(error) = told.await {

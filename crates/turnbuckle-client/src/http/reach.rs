@@ -28,6 +28,9 @@ pub(crate) async fn reach(
 ) -> Result<Arc<Inner>, ConnectError> {
     let url: Url = http.url.parse()?;
     let name = Some(url.origin().to_string());
+    if let Some(authorization) = &http.authorization {
+        settings.declare(authorization.extensions());
+    }
     let mut refusal = None;
     if http.ways == Ways::Both {
         let endpoint = Endpoint::new(http.wire(&url, &hub)?, url.clone());
@@ -59,7 +62,8 @@ impl Http {
             body: hub.limits.message,
         };
         let wire = Wire::new(url, self.dialer.clone(), headers, limits);
-        wire.map_err(|problem| ConnectError::Unreachable(problem.into()))
+        let wire = wire.map_err(TransportError::from)?;
+        Ok(wire.authorized_by(self.authorization.clone()))
     }
 }
 

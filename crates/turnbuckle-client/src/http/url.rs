@@ -65,6 +65,11 @@ pub enum BadUrl {
 }
 
 impl Url {
+    /// Returns it as it was given.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0.text
+    }
+
     /// Returns what a connector wants to see; cheap to clone.
     pub(crate) fn uri(&self) -> &Uri {
         &self.0.uri

@@ -4,6 +4,7 @@
 //! whatever redirects say. Knows nothing of messages: bodies are bytes, and streams are events.
 
 mod arriving;
+mod authorization;
 mod connection;
 mod dial;
 mod error;
@@ -20,7 +21,7 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ::http::{HeaderName, HeaderValue, Method, Request};
 use bytes::Bytes;
@@ -37,9 +38,11 @@ use super::{
     headers::Headers,
     url::{Origin, Url},
 };
+use crate::held::Held;
 
 pub use self::error::HttpError;
 pub(crate) use self::{
+    authorization::{Authorization, Login},
     connection::Connection,
     dial::{BoxError, Dialer},
     events::Events,
@@ -58,6 +61,7 @@ pub(crate) struct Wire {
     pool: Pool,
     origin: Origin,
     headers: Headers,
+    authorization: Option<Authorization>,
     limits: Limits,
 }
 
@@ -97,11 +101,23 @@ impl Wire {
             pool: Pool::default(),
             origin: url.origin().clone(),
             headers,
+            authorization: None,
             limits,
         })
     }
 
-    /// Sends a request and waits for the head of its response, redirects followed.
+    /// Asks somebody for credentials before every request, unless some go with every request already.
+    pub(crate) fn authorized_by(mut self, authorization: Option<Authorization>) -> Self {
+        self.authorization = authorization.filter(|_| !self.headers.authorize());
+        self
+    }
+
+    /// Returns what takes down how long somebody gets credentials for a request, if anybody does.
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        self.authorization.as_ref().map(|_| Arc::default())
+    }
+
+    /// Sends a request and waits for the head of its response, redirects followed and credentials brought.
     ///
     /// Dropping the future, or later the response, closes the connection unless all of it has been read.
     pub(crate) async fn send(
@@ -110,7 +126,12 @@ impl Wire {
         url: &Url,
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
+        login: Login<'_>,
     ) -> Result<Response, HttpError> {
+        if let Some(authorization) = &self.authorization {
+            let sent = self.authorized(authorization, method, url, headers, body, login);
+            return Box::pin(sent).await;
+        }
         let response = self.once(method, url, headers, body.clone()).await?;
         match response.status().is_redirection() {
             true => Box::pin(self.redirected(response, method, headers, body)).await,

@@ -20,6 +20,7 @@ use crate::EraChoice;
 use crate::answer::{Answer, RawJson};
 use crate::client::Ids;
 use crate::error::{ConnectError, TransportError};
+use crate::held::within;
 use crate::hub::Hub;
 use crate::message;
 use crate::transport::{Outgoing, Transport};
@@ -154,15 +155,16 @@ async fn first_question(
         false => asking.patience,
     };
     let question = asking.question(DISCOVER, &params, Arc::clone(rules))?;
+    let held = question.held.clone();
     let answer = asking.transport.request(question, asking.hub);
-    match tokio::time::timeout(limit, answer).await {
+    match within(limit, held.as_deref(), answer).await {
         Ok(Ok(answer)) => Ok(judge(&answer, asking.transport.is_http())),
         Ok(Err(TransportError::Refused(refusal))) if tells_legacy(refusal.status) => {
             Ok(Finding::Status(TransportError::Refused(refusal)))
         }
         // What is no answer to this question comes from someone who does not know it.
         Ok(Err(TransportError::NotAnAnswer { .. })) => Ok(Finding::Legacy),
-        Ok(Err(error)) => Err(ConnectError::Unreachable(error)),
+        Ok(Err(error)) => Err(error.into()),
         Err(_) if silence_tells => Ok(Finding::Silence),
         Err(_) => Err(ConnectError::TimedOut {
             method: DISCOVER,
@@ -237,10 +239,10 @@ impl Asking<'_> {
         rules: Arc<Rules>,
     ) -> Result<Answer, ConnectError> {
         let question = self.question(method, params, rules)?;
-        let limit = self.patience;
+        let (limit, held) = (self.patience, question.held.clone());
         let answer = self.transport.request(question, self.hub);
-        match tokio::time::timeout(limit, answer).await {
-            Ok(answer) => answer.map_err(ConnectError::Unreachable),
+        match within(limit, held.as_deref(), answer).await {
+            Ok(answer) => Ok(answer?),
             Err(_) => Err(ConnectError::TimedOut { method, limit }),
         }
     }
@@ -259,8 +261,8 @@ impl Asking<'_> {
         turnbuckle_protocol::jsonrpc::write_notification(&mut message, method, &())
             .expect("a constant is always JSON");
         let headers = message::headers(rules, method, None);
-        let sent = self.transport.send(message, headers, self.hub).await;
-        sent.map_err(ConnectError::Unreachable)
+        self.transport.send(message, headers, self.hub).await?;
+        Ok(())
     }
 
     fn question(
@@ -280,6 +282,7 @@ impl Asking<'_> {
             id,
             method,
             rules,
+            held: self.transport.held(),
         })
     }
 }

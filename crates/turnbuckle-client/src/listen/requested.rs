@@ -13,6 +13,7 @@ use crate::answer::Answer;
 use crate::call::Options;
 use crate::client::Client;
 use crate::error::{CallError, TransportError};
+use crate::held::expired;
 use crate::message::{self, Extra};
 use crate::transport::Outgoing;
 
@@ -74,7 +75,7 @@ async fn once(
         id,
     };
     let mut answer = std::pin::pin!(inner.transport.request(outgoing, &inner.hub));
-    let first = tokio::time::sleep(options.patience.silence);
+    let first = expired(options.patience.silence, options.held.as_deref());
     let mut first = std::pin::pin!(first);
     let mut acknowledged = false;
     loop {
@@ -112,17 +113,20 @@ fn ended(answer: Result<Answer, TransportError>, acknowledged: bool, gone: bool)
             Err(error) => Outcome::Failed(CallError::refused(LISTEN, error, answer.http)),
         },
         Err(TransportError::ClosedByUs) => Outcome::Ended,
-        Err(source) if gone || is_forbidden(&source) => Outcome::Failed(CallError::Disconnected {
-            method: LISTEN,
-            source,
-        }),
+        Err(source) if gone || is_forbidden(&source) => {
+            Outcome::Failed(CallError::disconnected(LISTEN, source))
+        }
         Err(_) => Outcome::Lost { acknowledged },
     }
 }
 
 /// Says whether the server no longer lets us in: asking again and again would change nothing.
 fn is_forbidden(error: &TransportError) -> bool {
-    matches!(error, TransportError::Refused(refusal) if matches!(refusal.status.as_u16(), 401 | 403))
+    match error {
+        TransportError::Refused(refusal) => matches!(refusal.status.as_u16(), 401 | 403),
+        TransportError::Authorization(_) => true,
+        _ => false,
+    }
 }
 
 fn request(
@@ -147,6 +151,7 @@ fn request(
         })?,
         headers: message::headers(&rules, LISTEN, None),
         rules,
+        held: options.held.clone(),
     })
 }
 

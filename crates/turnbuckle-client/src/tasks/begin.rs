@@ -14,6 +14,7 @@ use super::{Created, Started, Task, cancel::Leash};
 use crate::call::Options;
 use crate::client::{Client, Reply, complete};
 use crate::error::CallError;
+use crate::held::within;
 use crate::lifecycle::TaskDesign;
 use crate::tools::ToolCall;
 
@@ -102,7 +103,7 @@ impl Client {
         let leash = Leash::new(self, &task.described.task_id, options);
         let task = Task::created(self, task, tool.to_owned(), options.clone());
         let limit = options.patience.total;
-        match tokio::time::timeout(limit, task.outcome()).await {
+        match within(limit, options.held.as_deref(), task.outcome()).await {
             Ok(Err(error)) if !ended(&error) => Err(error),
             Ok(outcome) => {
                 leash.release();

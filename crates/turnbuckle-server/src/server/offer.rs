@@ -88,6 +88,33 @@ impl Offer {
         outcome.0
     }
 
+    /// Changes what a server itself offers that nobody serves yet.
+    ///
+    /// Whoever registers a thousand tools, one after the other, then pays for a thousand, and not for a copy of all of them each
+    /// time.
+    pub(super) fn register(self: &mut Arc<Self>, apply: impl FnOnce(&mut Catalog)) {
+        match Arc::get_mut(self).and_then(Self::own_alone) {
+            Some(own) => {
+                apply(Arc::make_mut(own));
+                Arc::make_mut(own).settle();
+                let own = Arc::clone(own);
+                self.served.store(own);
+            }
+            None => self.change(apply),
+        }
+    }
+
+    /// The server's own catalog, no longer served, if it is all there is.
+    fn own_alone(&mut self) -> Option<&mut Arc<Catalog>> {
+        let parts = self.parts.get_mut();
+        let parts = parts.unwrap_or_else(PoisonError::into_inner);
+        let is_all = parts.mounts.is_empty() && Arc::ptr_eq(&parts.own, &self.served.load());
+        is_all.then(|| {
+            self.served = ArcSwap::default();
+            &mut parts.own
+        })
+    }
+
     /// Mounts a server, in the place of one with the same prefix. Returns what was there, or `None` if it would make a
     /// server part of itself.
     pub(super) fn mount(self: &Arc<Self>, mount: Mount) -> Option<Option<Mount>> {
@@ -276,4 +303,56 @@ fn is(one: &Weak<Offer>, other: &Arc<Offer>) -> bool {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that can panic leaves a half-made value behind.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use turnbuckle_store::{BusLimits, memory::MemoryBus};
+
+    use super::*;
+    use crate::{Tool, ToolError};
+
+    fn offer() -> Arc<Offer> {
+        Offer::new(Arc::new(MemoryBus::new(&BusLimits::default())))
+    }
+
+    fn register(offer: &mut Arc<Offer>, name: &str) {
+        let tool = Tool::new(name, async || Ok::<_, ToolError>(String::new()));
+        offer.register(|catalog| catalog.tools.put(tool));
+    }
+
+    fn names(offer: &Offer) -> Vec<String> {
+        let catalog = offer.catalog();
+        let tools = catalog.tools.iter();
+        tools.map(|tool| tool.key().to_owned()).collect()
+    }
+
+    fn place(offer: &Offer) -> *const Catalog {
+        Arc::as_ptr(&lock(&offer.parts).own)
+    }
+
+    #[test]
+    fn what_is_registered_before_serving_is_never_copied() {
+        let mut offer = offer();
+        register(&mut offer, "one");
+        let before = place(&offer);
+
+        register(&mut offer, "two");
+
+        assert_eq!(place(&offer), before);
+        assert_eq!(names(&offer), ["one", "two"]);
+    }
+
+    #[test]
+    fn what_somebody_else_has_stays_as_it_is() {
+        let mut offer = offer();
+        register(&mut offer, "one");
+        let fork = offer.fork();
+        let held = offer.clone();
+
+        register(&mut offer, "two");
+
+        assert_eq!(names(&fork), ["one"]);
+        assert_eq!(names(&held), ["one", "two"]);
+    }
 }

@@ -52,10 +52,15 @@ impl World {
             network: Arc::default(),
             now: Arc::new(AtomicU64::new(now.as_secs())),
         };
-        let metadata = json!({ "issuer": ISSUER, "jwks_uri": JWKS, "token_endpoint": "https://auth.example/token" });
-        world.network.answer(METADATA, 200, &metadata);
+        world.publish_metadata();
         world.publish(&[("one", &world.key)]);
         world
+    }
+
+    /// Has the issuer say where its keys are.
+    pub(super) fn publish_metadata(&self) {
+        let metadata = json!({ "issuer": ISSUER, "jwks_uri": JWKS });
+        self.network.answer(METADATA, 200, &metadata);
     }
 
     /// Has the issuer publish these keys and no others.
@@ -106,23 +111,29 @@ impl World {
         self.token_with(json!({}), changes)
     }
 
-    /// A token with more in its header, and some claims changed.
+    /// A token with some of its header and some claims changed.
     pub(super) fn token_with(&self, header: Value, changes: Value) -> String {
+        self.by(&self.key, header, changes)
+    }
+
+    /// A token as the issuer writes it, signed by whatever key.
+    pub(super) fn by(&self, key: &SigningKey, header: Value, changes: Value) -> String {
         let mut all = json!({ "typ": "at+jwt", "kid": "one" });
-        merge(all.as_object_mut().unwrap(), &header);
+        merge(all.as_object_mut().unwrap(), header);
         let mut claims = self.claims();
-        merge(&mut claims, &changes);
-        self.key
-            .sign(all.as_object().unwrap().clone(), &claims)
-            .unwrap()
+        merge(&mut claims, changes);
+        key.sign(all.as_object().unwrap().clone(), &claims).unwrap()
     }
 }
 
-fn merge(into: &mut Map<String, Value>, changes: &Value) {
-    for (name, value) in changes.as_object().unwrap() {
+pub(super) fn merge(into: &mut Map<String, Value>, changes: Value) {
+    let Value::Object(changes) = changes else {
+        panic!("{changes} is no object");
+    };
+    for (name, value) in changes {
         match value {
-            Value::Null => into.remove(name),
-            value => into.insert(name.clone(), value.clone()),
+            Value::Null => into.remove(&name),
+            value => into.insert(name, value),
         };
     }
 }
@@ -147,6 +158,11 @@ impl Network {
     pub(super) fn asked(&self, url: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|request| request.url == url).count()
+    }
+
+    /// How often anything was asked.
+    pub(super) fn total(&self) -> usize {
+        self.asked.lock().unwrap().len()
     }
 
     pub(super) fn last(&self) -> Request {

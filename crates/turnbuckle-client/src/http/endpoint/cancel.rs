@@ -6,7 +6,12 @@ use turnbuckle_protocol::{RequestId, jsonrpc::write_notification, method, types:
 
 use super::Shared;
 use crate::{
-    http::taken, hub::Hub, lifecycle::Rules, message, traffic::Direction, transport::Outgoing,
+    http::{taken, wire::Login},
+    hub::Hub,
+    lifecycle::Rules,
+    message,
+    traffic::Direction,
+    transport::Outgoing,
 };
 
 /// Tells the server that nobody waits any more, unless it turns out not to be needed.
@@ -61,7 +66,8 @@ impl Pending {
         }
         let headers = message::version_header(&self.rules);
         self.hub.tap(Direction::Sent, &notification);
-        if let Err(error) = taken(self.shared.tell(notification, headers)).await {
+        let told = self.shared.tell(notification, headers, Login::Never);
+        if let Err(error) = taken(None, told).await {
             tracing::debug!(id = %self.id, %error, "a cancellation did not reach the server");
         }
     }

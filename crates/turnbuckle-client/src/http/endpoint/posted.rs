@@ -10,10 +10,11 @@ use super::Shared;
 use crate::{
     answer::{Answer, HttpFacts},
     error::TransportError,
+    held::Held,
     http::{
         answering::{self, refused},
         pause::Pause,
-        wire::{Body, Events, Refusal, Response},
+        wire::{Body, Events, Login, Refusal, Response},
     },
     hub::Hub,
     incoming::{self, Received},
@@ -32,6 +33,7 @@ pub(super) struct Posted<'e> {
     id: RequestId,
     rules: Arc<Rules>,
     session: Option<HeaderValue>,
+    held: Option<Arc<Held>>,
 }
 
 /// Where a stream broke off.
@@ -54,7 +56,12 @@ impl<'e> Posted<'e> {
             id: outgoing.id.clone(),
             rules: Arc::clone(&outgoing.rules),
             session,
+            held: outgoing.held.clone(),
         }
+    }
+
+    pub(super) fn login(&self) -> Login<'_> {
+        Login::Allowed(self.held.as_deref())
     }
 
     pub(super) fn session(&self) -> Option<&HeaderValue> {
@@ -144,7 +151,12 @@ impl<'e> Posted<'e> {
             failures += 1;
             let resumed = self
                 .shared
-                .get(&self.rules, self.session.as_ref(), Some(after))
+                .get(
+                    &self.rules,
+                    self.session.as_ref(),
+                    Some(after),
+                    self.login(),
+                )
                 .await;
             match resumed {
                 Ok(response) if response.is(MediaType::EventStream) => return Ok(response.events()),

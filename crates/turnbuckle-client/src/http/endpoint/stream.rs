@@ -12,7 +12,7 @@ use crate::{
     http::{
         answering::refused,
         pause::Pause,
-        wire::{Events, HttpError, Response},
+        wire::{Events, HttpError, Login, Response},
     },
     hub::Hub,
     lifecycle::Rules,
@@ -36,7 +36,10 @@ pub(super) async fn listen(
     };
     loop {
         let session = stream.session.as_ref();
-        let response = shared.get(&rules, session, stream.after.as_ref()).await;
+        let login = Login::Allowed(None);
+        let response = shared
+            .get(&rules, session, stream.after.as_ref(), login)
+            .await;
         drop(opened.take());
         match response {
             Ok(response) if response.is(MediaType::EventStream) => {
@@ -45,6 +48,10 @@ pub(super) async fn listen(
             Ok(response) if response.status().is_server_error() => stream.failures += 1,
             Ok(response) => return stream.none(response, &shared, &hub).await,
             Err(problem) if problem.may_pass() => stream.failures += 1,
+            // Whoever listens would wait for nothing.
+            Err(problem @ HttpError::Authorization(_)) if stream.was_open => {
+                return hub.end(problem.into());
+            }
             Err(problem) => return tracing::warn!(%problem, "the server's stream is unusable"),
         }
         tokio::time::sleep(stream.pause.after(stream.failures)).await;

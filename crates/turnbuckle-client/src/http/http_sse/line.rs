@@ -13,7 +13,7 @@ use crate::{
         HttpError,
         answering::refused,
         url::Url,
-        wire::{Events, Response, Wire},
+        wire::{Events, Login, Response, Wire},
     },
     hub::Hub,
     incoming,
@@ -36,9 +36,11 @@ impl Line {
         wire: &Wire,
         url: &Url,
         hub: &Arc<Hub>,
+        login: Login<'_>,
     ) -> Result<Self, TransportError> {
         let headers = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
-        let response = wire.send(&Method::GET, url, &headers, Bytes::new()).await?;
+        let (method, body) = (Method::GET, Bytes::new());
+        let response = wire.send(&method, url, &headers, body, login).await?;
         let at = response.url().clone();
         let mut events = stream(response).await?;
         let limit = hub.limits.probe;

@@ -2,6 +2,8 @@
 
 use std::{error::Error, time::Duration};
 
+use turnbuckle_auth::Failure;
+
 use super::{
     dial::{BoxError, TimedOut},
     response::clean,
@@ -31,6 +33,9 @@ pub enum HttpError {
     /// The connection broke, or what came over it was not HTTP. The request may have taken effect.
     #[error("the connection to the server broke")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
+    /// There are no credentials to send it with.
+    #[error(transparent)]
+    Authorization(Failure),
     /// An `https` URL, and this build has no TLS.
     #[error("an `https` URL needs the feature `tls` of `turnbuckle-client`")]
     NoTls,

@@ -73,7 +73,8 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     Some(pause.min(LONGEST))
 }
 
-fn challenges(headers: &HeaderMap) -> Vec<String> {
+/// Returns the `WWW-Authenticate` headers, as many as are kept.
+pub(super) fn challenges(headers: &HeaderMap) -> Vec<String> {
     let mut room = CHALLENGES;
     let mut kept = Vec::new();
     for value in headers.get_all(WWW_AUTHENTICATE) {

@@ -1,0 +1,159 @@
+//! Scenarios in which the server wants a token.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use turnbuckle_auth::client::{Grant, OAuth};
+use turnbuckle_auth::jwt::{Algorithm, SigningKey};
+use turnbuckle_auth::{Failure, Secret};
+use turnbuckle_client::Client;
+use turnbuckle_client::http::{Fetcher, Http};
+
+use crate::{Task, login::Login};
+
+/// Where the suite says that our metadata document is; nobody fetches it.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+
+pub(crate) async fn run(task: &Task) -> Result<(), Box<dyn Error>> {
+    let oauth = oauth(task)?;
+    match task.scenario.trim_start_matches("auth/") {
+        "resource-mismatch"
+        | "metadata-issuer-mismatch"
+        | "iss-supported-missing"
+        | "iss-wrong-issuer"
+        | "iss-unexpected"
+        | "iss-normalized"
+        | "scope-retry-limit" => refuse(task, oauth).await,
+        "authorization-server-migration" => {
+            let client = use_tool(task, oauth).await?;
+            client.call_tool("test-tool", json!({})).await?;
+            client.close().await;
+            Ok(())
+        }
+        _ => {
+            use_tool(task, grant(task, oauth)?).await?.close().await;
+            Ok(())
+        }
+    }
+}
+
+/// Somebody who logs in by following a link.
+fn oauth(task: &Task) -> Result<OAuth, Box<dyn Error>> {
+    let fetcher = Fetcher::for_server(&task.url)?;
+    Ok(OAuth::new(&task.url, Arc::new(fetcher))
+        .name("turnbuckle-conformance")
+        .metadata_document(DOCUMENT)
+        .interact(Login))
+}
+
+/// What the suite lets us know beforehand, and so how the token is got.
+#[derive(Deserialize)]
+#[serde(tag = "name")]
+enum Known {
+    #[serde(rename = "auth/pre-registration")]
+    Registered {
+        client_id: String,
+        client_secret: Secret,
+    },
+    #[serde(rename = "auth/client-credentials-basic")]
+    Password {
+        client_id: String,
+        client_secret: Secret,
+    },
+    #[serde(rename = "auth/client-credentials-jwt")]
+    Key {
+        client_id: String,
+        private_key_pem: String,
+        signing_algorithm: String,
+    },
+    #[serde(rename = "auth/enterprise-managed-authorization")]
+    Enterprise {
+        client_id: String,
+        client_secret: Secret,
+        idp_client_id: String,
+        idp_id_token: Secret,
+        idp_token_endpoint: String,
+    },
+    #[serde(rename = "auth/wif-jwt-bearer")]
+    Workload {
+        client_id: String,
+        valid_jwt: Secret,
+    },
+}
+
+fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
+    if task.context.is_null() {
+        return Ok(oauth);
+    }
+    Ok(match Known::deserialize(&task.context)? {
+        Known::Registered {
+            client_id,
+            client_secret,
+        } => oauth.client_id(client_id).client_secret(client_secret),
+        Known::Password {
+            client_id,
+            client_secret,
+        } => oauth
+            .client_id(client_id)
+            .client_secret(client_secret)
+            .grant(Grant::ClientCredentials),
+        Known::Key {
+            client_id,
+            private_key_pem,
+            signing_algorithm,
+        } => {
+            let algorithm: Algorithm = signing_algorithm.parse()?;
+            let key = SigningKey::from_pem(&private_key_pem, algorithm)?;
+            oauth
+                .client_id(client_id)
+                .grant(Grant::ClientCredentialsJwt(key))
+        }
+        Known::Enterprise {
+            client_id,
+            client_secret,
+            idp_client_id,
+            idp_id_token,
+            idp_token_endpoint,
+        } => oauth
+            .client_id(client_id)
+            .client_secret(client_secret)
+            .grant(Grant::Enterprise {
+                idp_token_endpoint,
+                idp_client_id,
+                idp_client_secret: None,
+                id_token: idp_id_token,
+            }),
+        Known::Workload {
+            client_id,
+            valid_jwt,
+        } => oauth.client_id(client_id).grant(Grant::Workload {
+            assertion: valid_jwt,
+        }),
+    })
+}
+
+/// Lists, and calls the tool that there is.
+async fn use_tool(task: &Task, oauth: OAuth) -> Result<Client, Box<dyn Error>> {
+    let http = Http::new(&task.url).authorization(oauth);
+    let client = task.client().connect(http).await?;
+    client.tools().all().await?;
+    client.call_tool("test-tool", json!({})).await?;
+    Ok(client)
+}
+
+/// Nobody is let in, and it is authorization that says why.
+async fn refuse(task: &Task, oauth: OAuth) -> Result<(), Box<dyn Error>> {
+    let Err(error) = use_tool(task, oauth).await else {
+        return Err("the token was used".into());
+    };
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
+    while let Some(error) = cause {
+        if error.is::<Failure>() {
+            return Ok(());
+        }
+        cause = error.source();
+    }
+    Err(error)
+}

@@ -1,0 +1,47 @@
+//! The user, who follows the link and comes back at once.
+
+use std::error::Error;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use turnbuckle_auth::client::{Interact, device::DeviceCode};
+use turnbuckle_auth::{Failure, Step};
+use turnbuckle_protocol::guard::BoxFuture;
+
+/// A browser that looks where it would be sent next, and does not go there.
+pub(crate) struct Login;
+
+impl Interact for Login {
+    fn redirect_uri<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async { Ok("http://127.0.0.1:3000/callback".to_owned()) })
+    }
+
+    fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+        let failure = |error: Box<dyn Error + Send + Sync>| {
+            Failure::new(Step::Authorization, error.to_string())
+        };
+        Box::pin(async move { next_place(url).await.map_err(failure) })
+    }
+
+    fn device<'a>(&'a self, _: &'a DeviceCode) -> BoxFuture<'a, Result<(), Failure>> {
+        let failure = Failure::new(Step::DeviceCode, "nobody types codes here");
+        Box::pin(async { Err(failure) })
+    }
+}
+
+/// Asks for a page of the suite, and returns where it redirects to.
+async fn next_place(url: &str) -> Result<String, Box<dyn Error + Send + Sync>> {
+    let (host, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_at_checked(rest.find('/')?))
+        .ok_or("the page is not one of the suite")?;
+    let mut stream = TcpStream::connect(host).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let mut headers = answer.lines().filter_map(|line| line.split_once(": "));
+    let location = headers.find(|(name, _)| name.eq_ignore_ascii_case("location"));
+    let (_, place) = location.ok_or("the page redirects nowhere")?;
+    Ok(place.to_owned())
+}

@@ -1,0 +1,137 @@
+//! The metadata of the authorization server: by RFC 8414, else by OpenID Connect, else, for 2025-03-26, at the origin of the server.
+
+use crate::{
+    AuthorizationServer, Failure, InvalidMetadata, Step,
+    client::{safe_url, told},
+    fetch::Fetch,
+    well_known,
+};
+
+use super::{
+    Found,
+    document::{Asking, Document},
+    origin,
+};
+
+const STEP: Step = Step::ServerMetadata;
+
+/// How many of the authorization servers that a resource names are asked.
+const MOST_ISSUERS: usize = 4;
+
+/// Reads the metadata of an authorization server that is known by its issuer.
+///
+/// `revision` is the protocol version that goes along in `MCP-Protocol-Version`.
+pub async fn server(
+    fetch: &dyn Fetch,
+    issuer: &str,
+    revision: &str,
+) -> Result<AuthorizationServer, Failure> {
+    let asking = Asking { fetch, revision };
+    first_of(&asking, &[issuer.to_owned()]).await
+}
+
+/// Takes the first issuer that has metadata; what is there but wrong ends the search.
+pub(super) async fn first_of(
+    asking: &Asking<'_>,
+    issuers: &[String],
+) -> Result<AuthorizationServer, Failure> {
+    for issuer in issuers.iter().take(MOST_ISSUERS) {
+        safe_url::check(issuer, STEP, "authorization server")?;
+        if let Some(server) = metadata(asking, issuer).await? {
+            return Ok(server);
+        }
+    }
+    let asked: Vec<_> = issuers
+        .iter()
+        .take(MOST_ISSUERS)
+        .map(|issuer| told::shown(issuer))
+        .collect();
+    Err(Failure::new(
+        STEP,
+        format!("there is no metadata of `{}`", asked.join("` or `")),
+    )
+    .cure("whoever runs the server must name an authorization server that has metadata"))
+}
+
+/// Finds the authorization server of a server of 2025-03-26: its own origin.
+pub(super) async fn of_origin(
+    asking: &Asking<'_>,
+    server_url: &str,
+) -> Result<(AuthorizationServer, Found), Failure> {
+    let origin = origin(server_url);
+    let url = format!("{origin}/.well-known/oauth-authorization-server");
+    let Some(document) = asking.probe(&url, STEP).await? else {
+        return Ok((default_endpoints(origin), Found::DefaultEndpoints));
+    };
+    // Nobody has named the issuer, so it may be written in both ways that lead to this document.
+    let server = match read(&document, origin) {
+        Err(_) if named(&document, &format!("{origin}/")) => read(&document, &format!("{origin}/")),
+        read => read,
+    };
+    Ok((server?, Found::OriginMetadata))
+}
+
+/// What 2025-03-26 lets a client assume where there is no metadata. PKCE is required there of everyone.
+fn default_endpoints(origin: &str) -> AuthorizationServer {
+    AuthorizationServer {
+        issuer: origin.to_owned(),
+        authorization_endpoint: Some(format!("{origin}/authorize")),
+        token_endpoint: Some(format!("{origin}/token")),
+        registration_endpoint: Some(format!("{origin}/register")),
+        code_challenge_methods_supported: vec!["S256".to_owned()],
+        ..AuthorizationServer::default()
+    }
+}
+
+async fn metadata(
+    asking: &Asking<'_>,
+    issuer: &str,
+) -> Result<Option<AuthorizationServer>, Failure> {
+    for url in well_known::authorization_server(issuer) {
+        if let Some(document) = asking.probe(&url, STEP).await? {
+            return read(&document, issuer).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn named(document: &Document, issuer: &str) -> bool {
+    AuthorizationServer::parse(&document.body, issuer).is_ok()
+}
+
+/// Reads metadata, and refuses it if it is of somebody else or leads to a place that is not safe.
+fn read(document: &Document, issuer: &str) -> Result<AuthorizationServer, Failure> {
+    let server = AuthorizationServer::parse(&document.body, issuer).map_err(|error| {
+        let reason = match error {
+            InvalidMetadata::Issuer { found } => format!(
+                "the metadata of the authorization server `{issuer}` is of another one, `{}`",
+                told::shown(&found)
+            ),
+            error => told::shown(&error.to_string()),
+        };
+        document.refuse(STEP, reason)
+    })?;
+    if server.token_endpoint.is_none() {
+        return Err(document.refuse(STEP, format!("`{issuer}` has no token endpoint")));
+    }
+    check_endpoints(&server).map_err(|failure| document.blame(failure))?;
+    Ok(server)
+}
+
+fn check_endpoints(server: &AuthorizationServer) -> Result<(), Failure> {
+    let endpoints = [
+        ("authorization endpoint", &server.authorization_endpoint),
+        ("token endpoint", &server.token_endpoint),
+        ("registration endpoint", &server.registration_endpoint),
+        (
+            "device authorization endpoint",
+            &server.device_authorization_endpoint,
+        ),
+    ];
+    for (what, url) in endpoints {
+        if let Some(url) = url {
+            safe_url::check(url, STEP, what)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Keeping a token fresh.
+
+use turnbuckle_ledger::req;
+
+use super::*;
+use crate::{
+    Step,
+    client::store::{FileStore, Login, MemoryStore, Store},
+};
+
+/// Logs in, and lets the token end soon.
+async fn about_to_end(store: &MemoryStore, oauth: &OAuth, seconds_left: u64) -> Login {
+    let mut login = oauth.log_in(&[]).await.unwrap();
+    let now = crate::client::oauth::hand::now();
+    login.obtained = now - 3600;
+    login.tokens.expires = Some(now + seconds_left);
+    store.save(&login).await.unwrap();
+    login
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_has_ended_is_refreshed_and_nobody_is_asked() {
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let web = issuer.tokens(Web::usual());
+    let oauth = client(&web, &person);
+    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    issuer.end_access();
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+
+    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+
+    assert_eq!(ended, Ended::In);
+    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+    let asked = web.posted("https://as.example/token");
+    assert_eq!(asked.field("refresh_token").as_deref(), Some("refresh-1"));
+    assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
+    let login = oauth.login().await.unwrap().unwrap();
+    assert_eq!(login.tokens.refresh.unwrap().expose(), "refresh-2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_ends_soon_is_refreshed_before_it_is_refused() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    about_to_end(&store, &client(&web, &person).store(store.clone()), 30).await;
+    let oauth = client(&web, &person).store(store);
+
+    let ended = call(&oauth, |sent| {
+        assert_eq!(sent.authorization.as_deref(), Some("Bearer access-2"));
+        issuer.judge(sent)
+    });
+
+    assert_eq!(ended.await.unwrap(), Ended::In);
+    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_refusals_are_one_refresh() {
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let web = issuer.tokens(Web::usual());
+    let oauth = client(&web, &person);
+    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    issuer.end_access();
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+
+    let calls = (0..100).map(|_| {
+        let (oauth, issuer) = (oauth.clone(), issuer.clone());
+        tokio::spawn(async move { call(&oauth, |sent| issuer.judge(sent)).await })
+    });
+    for ended in calls.collect::<Vec<_>>() {
+        assert_eq!(ended.await.unwrap().unwrap(), Ended::In);
+    }
+
+    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_token_that_is_not_good_any_more_leads_to_a_login() {
+    req!("auth.refresh.no-assumption");
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    let oauth = client(&web, &person).store(store.clone());
+    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    issuer.end_access();
+    issuer.end_refresh();
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+
+    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+
+    assert_eq!(ended, Ended::In);
+    assert_eq!(person.seen().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_person_a_dead_refresh_token_is_tried_once() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    client(&web, &person)
+        .store(store.clone())
+        .log_in(&[])
+        .await
+        .unwrap();
+    issuer.end_access();
+    issuer.end_refresh();
+    let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
+
+    for _ in 0..3 {
+        let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
+        assert_eq!(failure.step(), Step::Authorization);
+        assert!(failure.reason().contains("log in again"), "{failure}");
+    }
+    let tried = web
+        .heard()
+        .into_iter()
+        .filter(|it| it.body.contains("refresh_token="));
+    assert_eq!(tried.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn trouble_at_the_authorization_server_costs_no_login() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    let oauth = client(&web, &person).store(store.clone());
+    about_to_end(&store, &oauth, 30).await;
+    let broken = web.clone().status("https://as.example/token", 503);
+    let oauth = client(&broken, &person).store(store.clone());
+
+    // The token is still good, and is used.
+    for _ in 0..3 {
+        assert_eq!(
+            call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
+            Ended::In
+        );
+    }
+    issuer.end_access();
+    let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
+
+    assert_eq!(failure.step(), Step::Refresh);
+    assert_eq!(person.seen().len(), 1);
+    let kept = store.login(SERVER).await.unwrap().unwrap();
+    assert_eq!(kept.tokens.refresh.unwrap().expose(), "refresh-1");
+    let tried = web
+        .heard()
+        .into_iter()
+        .filter(|it| it.body.contains("refresh_token="));
+    assert_eq!(
+        tried.count(),
+        2,
+        "once ahead of time, once when it had to be"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_ends_well_even_if_nobody_waits_for_it_any_more() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    let oauth = client(&web, &person).store(store.clone());
+    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    issuer.end_access();
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+
+    // The call is given up at each of its steps in turn; whatever was begun is kept.
+    for steps in 1..200 {
+        let mut given_up = Box::pin(call(&oauth, |sent| issuer.judge(sent)));
+        for _ in 0..steps {
+            if futures_poll(given_up.as_mut()).await.is_some() {
+                break;
+            }
+        }
+        drop(given_up);
+        tokio::task::yield_now().await;
+        if issuer.count() > 1 {
+            break;
+        }
+    }
+    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+
+    assert_eq!(ended, Ended::In);
+    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+}
+
+/// Polls a future once.
+async fn futures_poll<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
+    std::future::poll_fn(|cx| {
+        let polled = std::pin::Pin::new(&mut future).poll(cx);
+        std::task::Poll::Ready(match polled {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_logout_elsewhere_nothing_is_refreshed_ahead_of_time() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    about_to_end(&store, &client(&web, &person).store(store.clone()), 0).await;
+    let oauth = client(&web, &person).store(store.clone());
+    oauth.load().await.unwrap();
+    store.forget(SERVER).await.unwrap();
+
+    let credentials = oauth.credentials(Sending::new("POST", SERVER)).await;
+
+    assert!(credentials.unwrap().headers.is_empty());
+    assert_eq!(issuer.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_could_not_be_kept_is_told_of_and_used_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let web = issuer.tokens(Web::usual());
+    let store = FileStore::new(folder.path().join("logins"));
+    let mut login = client(&web, &person)
+        .store(store.clone())
+        .log_in(&[])
+        .await
+        .unwrap();
+    login.obtained -= 100;
+    store.save(&login).await.unwrap();
+    let oauth = client(&web, &person).store(store.clone());
+    oauth.load().await.unwrap();
+    issuer.end_access();
+    // A folder in the place of the draft: nothing can be written any more.
+    let in_the_way = store.path().with_file_name("logins.json.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+
+    let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
+    assert_eq!(failure.step(), Step::Store);
+    assert_eq!(
+        call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
+        Ended::In
+    );
+
+    // The one in the store is older by now, and its refresh token is used up.
+    std::fs::remove_dir(&in_the_way).unwrap();
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    issuer.end_access();
+    assert_eq!(
+        call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
+        Ended::In
+    );
+    assert_eq!((person.seen().len(), issuer.count()), (1, 3));
+    let kept = store.login(SERVER).await.unwrap().unwrap();
+    assert_eq!(kept.tokens.access.expose(), "access-3");
+}

@@ -1,0 +1,187 @@
+//! Several clients, one store.
+
+use turnbuckle_ledger::req;
+
+use super::*;
+use crate::{
+    client::{
+        registration::Registered,
+        store::{FileStore, Login, MemoryStore, Store, StoreLock},
+    },
+    fetch::{Fetch as _, Request},
+};
+
+/// Lets several clients call at the same time, and expects all of them to be let in.
+async fn all_call(clients: &[OAuth], issuer: &Issuer) {
+    let calls = clients.iter().map(|oauth| {
+        let (oauth, issuer) = (oauth.clone(), issuer.clone());
+        tokio::spawn(async move { call(&oauth, |sent| issuer.judge(sent)).await })
+    });
+    for ended in calls.collect::<Vec<_>>() {
+        assert_eq!(ended.await.unwrap().unwrap(), Ended::In);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_share_a_store_log_in_once_and_refresh_once() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    let clients: Vec<_> = (0..8)
+        .map(|_| client(&web, &person).store(store.clone()))
+        .collect();
+
+    all_call(&clients, &issuer).await;
+    assert_eq!((person.seen().len(), issuer.count()), (1, 1));
+
+    issuer.end_access();
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    all_call(&clients, &issuer).await;
+    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+}
+
+#[test]
+fn processes_that_share_a_folder_log_in_once_and_refresh_once() {
+    req!("auth.token.storage");
+    req!("auth.refresh.confidential");
+    let folder = tempfile::tempdir().unwrap();
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let web = issuer.tokens(Web::usual());
+    // As processes do, each has a runtime, a client and a store of its own; only the folder is the same.
+    let each = |expected: (usize, usize)| {
+        std::thread::scope(|threads| {
+            for _ in 0..6 {
+                threads.spawn(|| {
+                    let runtime = tokio::runtime::Builder::new_current_thread()
+                        .enable_time()
+                        .build()
+                        .unwrap();
+                    let store = FileStore::new(folder.path().join("logins"));
+                    let oauth = client(&web, &person).store(store);
+                    let ended = runtime.block_on(call(&oauth, |sent| issuer.judge(sent)));
+                    assert_eq!(ended.unwrap(), Ended::In);
+                });
+            }
+        });
+        assert_eq!((person.seen().len(), issuer.count()), expected);
+    };
+
+    each((1, 1));
+    issuer.end_access();
+    each((1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_outlives_the_client_that_made_it() {
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let folder = tempfile::tempdir().unwrap();
+    let web = issuer.tokens(Web::usual());
+    let store = FileStore::new(folder.path().join("logins"));
+    client(&web, &person)
+        .store(store.clone())
+        .log_in(&[])
+        .await
+        .unwrap();
+    let before = web.urls().len();
+
+    let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
+    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+
+    assert_eq!(ended, Ended::In);
+    assert_eq!(web.urls().len(), before, "nobody was asked for anything");
+}
+
+/// A store that tells what was done with it, in order.
+#[derive(Clone)]
+struct Watched(MemoryStore, Web);
+
+impl Store for Watched {
+    fn login<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<Option<Login>, Failure>> {
+        self.0.login(server_url)
+    }
+
+    fn save<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            // A disk takes its time; whoever used the token by now would be seen.
+            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+            let url = format!("saved {}", login.tokens.access.expose());
+            let _ = self.1.fetch(Request::get(url)).await;
+            self.0.save(login).await
+        })
+    }
+
+    fn forget<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<bool, Failure>> {
+        self.0.forget(server_url)
+    }
+
+    fn registration<'a>(
+        &'a self,
+        issuer: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Registered>, Failure>> {
+        self.0.registration(issuer)
+    }
+
+    fn register<'a>(
+        &'a self,
+        issuer: &'a str,
+        client: Option<&'a Registered>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        self.0.register(issuer, client)
+    }
+
+    fn lock<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<StoreLock, Failure>> {
+        self.0.lock(server_url)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_kept_before_it_is_used() {
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let web = issuer.tokens(Web::usual());
+    let store = Watched(MemoryStore::new(), web.clone());
+    let oauth = client(&web, &person).store(store);
+    let calls = |oauth: OAuth| {
+        let (issuer, web) = (issuer.clone(), web.clone());
+        tokio::spawn(async move {
+            call(&oauth, |sent| {
+                if let Some(token) = &sent.authorization {
+                    let saved = format!("saved {}", token.strip_prefix("Bearer ").unwrap());
+                    assert!(
+                        web.urls().contains(&saved),
+                        "{token} is used before it is kept"
+                    );
+                }
+                issuer.judge(sent)
+            })
+            .await
+        })
+    };
+
+    for _ in 0..2 {
+        let both = [calls(oauth.clone()), calls(oauth.clone())];
+        for ended in both {
+            assert_eq!(ended.await.unwrap().unwrap(), Ended::In);
+        }
+        issuer.end_access();
+        tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    }
+    assert_eq!(issuer.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_logout_elsewhere_the_old_refresh_token_is_not_used() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    let [one, other] = [(); 2].map(|()| client(&web, &person).store(store.clone()));
+    all_call(&[one.clone(), other.clone()], &issuer).await;
+
+    other.log_out().await.unwrap();
+    issuer.end_access();
+    all_call(&[one], &issuer).await;
+
+    assert_eq!(person.seen().len(), 2);
+    assert!(
+        !web.heard()
+            .iter()
+            .any(|it| it.body.contains("refresh_token="))
+    );
+}

@@ -1,0 +1,338 @@
+//! The grants; `answers` has what may come back, `bound` tokens with a key, `enterprise` the grant of an identity provider.
+
+mod answers;
+mod bound;
+mod enterprise;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use turnbuckle_ledger::req;
+
+use super::*;
+use crate::{
+    AuthorizationServer, Challenge,
+    client::{
+        authorization::AuthorizationRequest,
+        discovery::discover,
+        registration::{ClientAuthentication, ClientDescription, Registered, register},
+        testing::{Heard, SERVER, Web, metadata, parameter, with},
+    },
+    jwt::SigningKey,
+};
+
+const CALLBACK: &str = "http://127.0.0.1:9999/callback";
+const TOKEN: &str = "https://as.example/token";
+
+fn server() -> AuthorizationServer {
+    serde_json::from_value(metadata()).unwrap()
+}
+
+fn public() -> Registered {
+    Registered::preregistered(&server(), "the client", None)
+}
+
+fn confidential() -> Registered {
+    Registered::preregistered(&server(), "the client", Some(Secret::new("s:e%s+a me")))
+}
+
+/// The code of a login that went well.
+fn code(server: &AuthorizationServer, client: &Registered) -> Code {
+    let login = AuthorizationRequest::new(server, client, CALLBACK, SERVER, None, None).unwrap();
+    let state = parameter(login.url(), "state").unwrap();
+    let back = format!("code=the-code&state={state}&iss={}", server.issuer);
+    login.answer(&back).unwrap()
+}
+
+/// Reads the claims of a JWT, without a look at its signature.
+fn claims(jwt: &str) -> Value {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let payload = jwt.split('.').nth(1).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn from_a_refusal_to_tokens() {
+    req!("auth.oauth21.2025-03-26");
+    req!("auth.resource.both-requests");
+    req!("auth.resource.canonical");
+    req!("auth.pkce.required");
+    let web = Web::usual();
+    let challenges = [Challenge::bearer()];
+
+    let found = discover(&web, SERVER, &challenges, "2026-07-28")
+        .await
+        .unwrap();
+    let description = ClientDescription::new("Test", [CALLBACK]);
+    let client = register(&web, &found.server, &description).await.unwrap();
+    let login = AuthorizationRequest::new(
+        &found.server,
+        &client,
+        CALLBACK,
+        &found.resource,
+        None,
+        None,
+    )
+    .unwrap();
+    let state = parameter(login.url(), "state").unwrap();
+    let back = format!("{CALLBACK}?code=the-code&state={state}&iss=https%3A%2F%2Fas.example");
+    let code = login.answer(&back).unwrap();
+    let endpoint = Endpoint::new(&found.server, &client);
+    let tokens = exchange_code(&web, &endpoint, &code, None).await.unwrap();
+
+    assert_eq!(tokens.access.expose(), "access");
+    assert_eq!(tokens.refresh.unwrap().expose(), "refresh");
+    assert_eq!(parameter(login.url(), "resource").as_deref(), Some(SERVER));
+    let asked = web.posted(TOKEN);
+    assert_eq!(
+        asked.header("content-type"),
+        Some("application/x-www-form-urlencoded")
+    );
+    for (name, value) in [
+        ("grant_type", "authorization_code"),
+        ("code", "the-code"),
+        ("redirect_uri", CALLBACK),
+        ("client_id", "registered"),
+        ("resource", SERVER),
+    ] {
+        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+    }
+    let verifier = asked.field("code_verifier").unwrap();
+    assert_eq!(
+        challenge_of(&verifier),
+        parameter(login.url(), "code_challenge").unwrap()
+    );
+    assert!(
+        web.urls().iter().all(|url| !url.contains('?')),
+        "nothing secret is in a URL"
+    );
+}
+
+fn challenge_of(verifier: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    crate::jwt::encode(Sha256::digest(verifier))
+}
+
+#[tokio::test]
+async fn a_code_is_shown_only_to_whom_the_login_was_begun_with() {
+    req!("auth.as.no-cross-credentials");
+    let web = Web::usual();
+    let code = code(&server(), &public());
+    let other = AuthorizationServer {
+        issuer: "https://evil.example".into(),
+        ..server()
+    };
+
+    let failure = exchange_code(&web, &Endpoint::new(&other, &public()), &code, None).await;
+
+    assert_eq!(failure.unwrap_err().step(), Step::Token);
+    assert!(web.heard().is_empty());
+}
+
+#[tokio::test]
+async fn nothing_is_sent_to_an_unsafe_token_endpoint() {
+    req!("auth.tls.communication");
+    let web = Web::usual();
+    for url in [
+        "http://as.example/token",
+        "http://10.0.0.1/token",
+        "file:///x",
+        "https://u@as.example/",
+        "",
+    ] {
+        let server = AuthorizationServer {
+            token_endpoint: Some(url.into()),
+            ..server()
+        };
+        let client = public();
+        let endpoint = Endpoint::new(&server, &client);
+
+        let by_code = exchange_code(&web, &endpoint, &code(&server, &client), None).await;
+        let refreshed = refresh(&web, &endpoint, &Secret::new("r"), SERVER, None, None).await;
+
+        assert!(by_code.is_err() && refreshed.is_err(), "{url}");
+    }
+    let none = AuthorizationServer {
+        token_endpoint: None,
+        ..server()
+    };
+    let client = public();
+    let endpoint = Endpoint::new(&none, &client);
+    assert!(
+        client_credentials(&web, &endpoint, SERVER, None, None)
+            .await
+            .is_err()
+    );
+    assert!(web.heard().is_empty());
+}
+
+#[tokio::test]
+async fn a_refresh_names_the_resource_and_keeps_what_is_not_replaced() {
+    req!("auth.resource.always");
+    req!("auth.refresh.no-assumption");
+    let (server, client) = (server(), public());
+    let endpoint = Endpoint::new(&server, &client);
+    let scopes = "a b".parse().unwrap();
+    let old = Secret::new("old");
+    let refreshed = async |answer: Value| {
+        let web = Web::usual().post(TOKEN, 200, &answer);
+        let tokens = refresh(&web, &endpoint, &old, SERVER, Some(&scopes), None).await;
+        (web.posted(TOKEN), tokens.unwrap())
+    };
+
+    let (asked, tokens) = refreshed(json!({ "access_token": "a", "token_type": "bearer" })).await;
+
+    assert_eq!(asked.field("grant_type").as_deref(), Some("refresh_token"));
+    assert_eq!(asked.field("refresh_token").as_deref(), Some("old"));
+    assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
+    assert_eq!(asked.field("scope"), None, "as much as before");
+    assert_eq!(tokens.refresh.unwrap().expose(), "old");
+    assert_eq!(tokens.scopes.as_ref(), Some(&scopes));
+    let rotated = json!({ "access_token": "a", "token_type": "bearer", "refresh_token": "new" });
+    assert_eq!(refreshed(rotated).await.1.refresh.unwrap().expose(), "new");
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_ended_is_told_apart() {
+    let web = Web::usual().post(TOKEN, 400, &json!({ "error": "invalid_grant" }));
+    let (server, client) = (server(), public());
+
+    let endpoint = Endpoint::new(&server, &client);
+    let failure = refresh(&web, &endpoint, &Secret::new("old"), SERVER, None, None)
+        .await
+        .unwrap_err();
+
+    assert_eq!(failure.step(), Step::Refresh);
+    assert_eq!(failure.error_code(), Some("invalid_grant"));
+    assert_eq!(failure.advice(), Some("log in again"));
+}
+
+async fn credentials(client: &Registered, key: Option<&SigningKey>) -> Result<Heard, Failure> {
+    let web = Web::usual();
+    let server = server();
+    let mut endpoint = Endpoint::new(&server, client);
+    endpoint.key = key;
+    let scopes = "b a".parse().unwrap();
+    client_credentials(&web, &endpoint, SERVER, Some(&scopes), None).await?;
+    Ok(web.posted(TOKEN))
+}
+
+#[tokio::test]
+async fn a_secret_goes_into_the_header_as_in_a_form() {
+    req!("ext-cc.grant");
+    req!("ext-cc.authenticate");
+    let asked = credentials(&confidential(), None).await.unwrap();
+
+    let header = asked
+        .header("authorization")
+        .unwrap()
+        .strip_prefix("Basic ")
+        .unwrap();
+    let pair = String::from_utf8(STANDARD.decode(header).unwrap()).unwrap();
+    assert_eq!(pair, "the%20client:s%3Ae%25s%2Ba%20me");
+    assert_eq!(
+        asked.field("grant_type").as_deref(),
+        Some("client_credentials")
+    );
+    assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
+    assert_eq!(asked.field("scope").as_deref(), Some("a b"));
+    for absent in ["client_id", "client_secret", "client_assertion"] {
+        assert_eq!(asked.field(absent), None, "{absent}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_goes_into_the_form_where_the_server_wants_it_there() {
+    let client = Registered {
+        method: ClientAuthentication::Post,
+        ..confidential()
+    };
+
+    let asked = credentials(&client, None).await.unwrap();
+
+    assert_eq!(asked.field("client_id").as_deref(), Some("the client"));
+    assert_eq!(asked.field("client_secret").as_deref(), Some("s:e%s+a me"));
+    assert_eq!(asked.header("authorization"), None);
+}
+
+#[tokio::test]
+async fn a_client_without_a_secret_only_says_its_id() {
+    let asked = credentials(&public(), None).await.unwrap();
+
+    assert_eq!(asked.field("client_id").as_deref(), Some("the client"));
+    assert_eq!(asked.field("client_secret"), None);
+    assert_eq!(asked.header("authorization"), None);
+}
+
+#[tokio::test]
+async fn a_client_with_a_key_signs_for_the_issuer_and_never_the_same_twice() {
+    req!("ext-cc.jwt-preferred");
+    req!("ext-cc.authenticate");
+    req!("auth.cimd.private-key-jwt");
+    let (client, key) = (
+        Registered::with_key("the client"),
+        SigningKey::generate().unwrap(),
+    );
+
+    let asked = credentials(&client, Some(&key)).await.unwrap();
+    let again = credentials(&client, Some(&key)).await.unwrap();
+
+    assert_eq!(
+        asked.field("client_assertion_type").as_deref(),
+        Some("urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+    );
+    let one = claims(&asked.field("client_assertion").unwrap());
+    let other = claims(&again.field("client_assertion").unwrap());
+    assert_eq!(
+        (&one["iss"], &one["sub"]),
+        (&json!("the client"), &json!("the client"))
+    );
+    assert_eq!(one["aud"], "https://as.example");
+    assert_eq!(
+        one["exp"].as_u64().unwrap() - one["iat"].as_u64().unwrap(),
+        60
+    );
+    assert_ne!(one["jti"], other["jti"]);
+    assert_eq!(asked.field("client_secret"), None);
+}
+
+#[tokio::test]
+async fn a_client_that_lacks_what_it_must_show_is_told_so_before_anything_is_sent() {
+    let without_secret = Registered {
+        secret: None,
+        ..confidential()
+    };
+    for client in [without_secret, Registered::with_key("x")] {
+        let failure = credentials(&client, None).await.unwrap_err();
+
+        assert_eq!(failure.step(), Step::Token);
+        assert_eq!(failure.asked(), Some("POST https://as.example/token"));
+        assert!(
+            failure.advice().unwrap().contains("configure"),
+            "{failure:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_workload_shows_what_others_assert_about_it() {
+    let web = Web::usual();
+    let (server, client) = (server(), public());
+
+    let endpoint = Endpoint::new(&server, &client);
+    let assertion = Secret::new("a.b.c");
+    jwt_bearer(&web, &endpoint, &assertion, SERVER, None, None)
+        .await
+        .unwrap();
+
+    let asked = web.posted(TOKEN);
+    for (name, value) in [
+        ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+        ("assertion", "a.b.c"),
+        ("resource", SERVER),
+        ("client_id", "the client"),
+    ] {
+        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+    }
+    assert_eq!(asked.field("scope"), None);
+    assert_eq!(web.heard().len(), 1);
+}

@@ -1,0 +1,476 @@
+//! Every way of getting in without a token for this server, tried; and what is heard instead.
+
+use ring::hmac;
+use serde_json::{Value, json};
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::guard::{Guard as _, Visit};
+
+use super::world::{ISSUER, JWKS, METADATA, RESOURCE, World, bearer, challenge, send};
+use crate::{
+    jwt::{Algorithm, SigningKey, Token, decode, encode},
+    server::{Issuer, ResourceServer},
+};
+
+/// Tries each token, and expects 401 `invalid_token` for this reason.
+async fn all_fail(server: &ResourceServer, reason: &str, tokens: Vec<String>) {
+    for token in tokens {
+        let shown = &token[..token.len().min(400)];
+        let refusal = bearer(server, &token).await.expect_err(shown);
+
+        let challenge = challenge(&refusal);
+        let heard = challenge.parameter("error_description").unwrap_or_default();
+        assert_eq!(refusal.status, 401, "{shown}");
+        assert_eq!(
+            challenge.parameter("error"),
+            Some("invalid_token"),
+            "{shown}"
+        );
+        assert!(
+            heard.contains(reason),
+            "{heard:?} is not {reason:?}: {shown}"
+        );
+        assert!(
+            challenge.parameter("resource_metadata").is_some(),
+            "{shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_token_for_somebody_else_is_of_no_use_here() {
+    req!(
+        "auth.token.audience",
+        "auth.token.own-resources",
+        "auth.token.no-transit",
+        "auth.401.invalid-token",
+        "auth.token.error"
+    );
+    let world = World::new();
+    let server = world.server().audience("api://mcp");
+    let elsewhere = [
+        json!("https://other.example/mcp"),
+        json!("https://api.example"),
+        json!("https://api.example/"),
+        json!("https://api.example/mcp/admin"),
+        json!("https://api.example/MCP"),
+        json!("http://api.example/mcp"),
+        json!("https://api.example:8443/mcp"),
+        json!("https://api.example.evil.example/mcp"),
+        json!("https://evil.example/https://api.example/mcp"),
+        json!("https://user@api.example/mcp"),
+        json!("https://api.example/mcp#x"),
+        json!("https://api.example/mcp?x"),
+        json!(format!("{RESOURCE} https://other.example")),
+        json!("API://mcp"),
+        // An id token is for the client, not for us.
+        json!("editor"),
+        json!([]),
+        json!(["https://other.example/mcp", "x"]),
+        json!([[RESOURCE]]),
+        json!({ "aud": RESOURCE }),
+        json!(true),
+        json!(""),
+        json!(null),
+    ];
+
+    let tokens = elsewhere.map(|aud| world.token(json!({ "aud": aud })));
+    all_fail(&server, "another audience", tokens.into()).await;
+
+    for aud in [
+        json!(["x", RESOURCE]),
+        json!("HTTPS://API.example:443/mcp/"),
+        json!("api://mcp"),
+    ] {
+        req!("auth.resource.case", "auth.resource.slash");
+        bearer(&server, &world.token(json!({ "aud": aud })))
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_token_of_an_issuer_that_is_not_trusted_is_refused_and_nobody_is_asked() {
+    let world = World::new();
+    let issuers = [
+        json!("https://evil.example"),
+        json!("https://auth.example/"),
+        json!("https://AUTH.example"),
+        json!("https://auth.example:443"),
+        json!("https://auth.example.evil.example"),
+        json!([ISSUER]),
+        json!(null),
+        json!(1),
+    ];
+
+    let tokens = issuers.map(|iss| world.token(json!({ "iss": iss })));
+    all_fail(&world.server(), "another issuer", tokens.into()).await;
+
+    assert_eq!(world.network.total(), 0);
+}
+
+#[tokio::test]
+async fn a_trusted_issuer_cannot_speak_for_another() {
+    let (world, other) = (World::new(), SigningKey::generate().unwrap());
+    let mut jwk = other.public_jwk();
+    jwk.insert("kid".into(), "one".into());
+    let keys = json!({ "keys": [jwk] }).to_string();
+    let second = Issuer::jwt("https://second.example")
+        .jwks(crate::jwt::Jwks::parse(keys.as_bytes()).unwrap());
+    let server = world.server().issuer(second);
+    let forged = world.by(&other, json!({}), json!({}));
+
+    all_fail(&server, "not signed by its issuer", vec![forged]).await;
+
+    let own = world.by(
+        &other,
+        json!({}),
+        json!({ "iss": "https://second.example" }),
+    );
+    assert_eq!(
+        bearer(&server, &own).await.unwrap().issuer,
+        "https://second.example"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_signed_or_signed_by_a_secret_that_everybody_knows_is_refused() {
+    req!("auth.token.validate");
+    let world = World::new();
+    let server = world.server();
+    let claims = encode(Value::from(world.claims()).to_string());
+    let unsigned = |alg: &str, signature: &str| {
+        let header = encode(json!({ "alg": alg, "kid": "one" }).to_string());
+        format!("{header}.{claims}.{signature}")
+    };
+    let good = world.token(json!({}));
+    let signature = good.rsplit('.').next().unwrap();
+    let mut tokens: Vec<_> = [
+        "none", "None", "NONE", "nOnE", "", "RS256 ", "rs256", "HS256",
+    ]
+    .iter()
+    .flat_map(|alg| {
+        [
+            unsigned(alg, ""),
+            unsigned(alg, "AA"),
+            unsigned(alg, signature),
+        ]
+    })
+    .collect();
+    // The public key as the secret of HS256, in the forms in which people have it.
+    let jwk = world.key.public_jwk();
+    for secret in [
+        decode(jwk["n"].as_str().unwrap()).unwrap(),
+        Value::from(jwk).to_string().into_bytes(),
+        b"one".to_vec(),
+        Vec::new(),
+    ] {
+        for alg in ["HS256", "HS384", "HS512"] {
+            let signed = unsigned(alg, "").trim_end_matches('.').to_owned();
+            let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+            tokens.push(format!(
+                "{signed}.{}",
+                encode(hmac::sign(&key, signed.as_bytes()))
+            ));
+        }
+    }
+    all_fail(&server, "", tokens).await;
+
+    let tokens = [
+        "RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA",
+    ]
+    .map(|alg| {
+        [
+            unsigned(alg, ""),
+            unsigned(alg, &encode([0; 64])),
+            unsigned(alg, &encode([0; 256])),
+        ]
+    });
+    all_fail(
+        &server,
+        "not signed by its issuer",
+        tokens.into_iter().flatten().collect(),
+    )
+    .await;
+    bearer(&server, &good).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_signature_of_zeros_is_none() {
+    let world = World::new();
+    let key = SigningKey::generate().unwrap();
+    world.publish(&[("one", &key)]);
+    let server = world.server();
+    let good = world.by(&key, json!({}), json!({}));
+    let (signed, _) = good.rsplit_once('.').unwrap();
+
+    let forged = [encode([0; 64]), encode([255; 64]), encode([0; 0])]
+        .map(|signature| format!("{signed}.{signature}"));
+
+    all_fail(&server, "not signed by its issuer", forged.into()).await;
+    bearer(&server, &good).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_that_was_changed_anywhere_is_refused() {
+    let world = World::new();
+    let server = world.server();
+    let good = world.token(json!({}));
+    let other = world.token(json!({ "sub": "bob", "scope": "admin" }));
+    let part = |token: &str, at: usize| token.split('.').nth(at).unwrap().to_owned();
+    let mut tokens = vec![
+        format!("{}.{}.{}", part(&good, 0), part(&other, 1), part(&good, 2)),
+        format!("{}.{}.{}", part(&good, 0), part(&good, 1), part(&other, 2)),
+        format!("{good}.{good}"),
+        format!("{good}.x"),
+        format!("{good}="),
+        good[..good.len() - 1].to_owned(),
+        good.to_ascii_lowercase(),
+        good.rsplit_once('.').unwrap().0.to_owned(),
+    ];
+    // Every letter, once.
+    tokens.extend((0..good.len()).map(|at| {
+        let letter = if &good[at..=at] == "A" { "B" } else { "A" };
+        format!("{}{letter}{}", &good[..at], &good[at + 1..])
+    }));
+
+    all_fail(&server, "", tokens).await;
+    bearer(&server, &good).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_that_is_over_or_not_yet_valid_is_refused() {
+    req!("auth.401.invalid-token", "auth.token.expiry");
+    let world = World::new();
+    let server = world.server();
+    let now = world.now();
+    let with = |name: &str, values: &[Value]| {
+        values
+            .iter()
+            .map(|value| world.token(json!({ name: value })))
+            .collect()
+    };
+
+    let over = [json!(now - 60), json!(now - 61), json!(0), json!(1.5)];
+    all_fail(&server, "has expired", with("exp", &over)).await;
+    let endless = [
+        json!(null),
+        json!("never"),
+        json!((now + 600).to_string()),
+        json!(-1),
+        json!([now + 600]),
+    ];
+    all_fail(&server, "when it expires", with("exp", &endless)).await;
+    let early = [
+        json!(now + 61),
+        json!(u64::MAX),
+        json!("now"),
+        json!(-5),
+        json!(1e300),
+    ];
+    all_fail(&server, "not valid yet", with("nbf", &early)).await;
+
+    for changes in [
+        json!({ "exp": now - 59 }),
+        json!({ "nbf": now + 60 }),
+        json!({ "exp": u64::MAX }),
+        json!({ "exp": 1e300 }),
+    ] {
+        bearer(&server, &world.token(changes)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_was_let_in_is_let_in_no_longer_than_it_lives() {
+    req!("auth.token.expiry");
+    let world = World::new();
+    let server = world.server().leeway(std::time::Duration::ZERO);
+    let token = world.token(json!({ "exp": world.now() + 100 }));
+
+    bearer(&server, &token).await.unwrap();
+    world.advance(99);
+    bearer(&server, &token).await.unwrap();
+    world.advance(1);
+    all_fail(&server, "has expired", vec![token]).await;
+}
+
+#[tokio::test]
+async fn a_header_cannot_bring_its_own_key() {
+    let (world, own) = (World::new(), SigningKey::generate().unwrap());
+    let mut jwk = own.public_jwk();
+    jwk.insert("kid".into(), "one".into());
+    let url = "https://evil.example/keys";
+    world.network.answer(url, 200, &json!({ "keys": [jwk] }));
+    let headers = [
+        json!({ "jwk": jwk }),
+        json!({ "jku": url }),
+        json!({ "x5u": url }),
+        json!({ "x5c": ["MIIB"] }),
+        json!({ "kid": url }),
+        json!({ "kid": "../../../../dev/null" }),
+        json!({ "kid": "' UNION SELECT 'key" }),
+        json!({ "kid": "" }),
+        json!({ "kid": null }),
+        json!({}),
+    ];
+
+    let tokens = headers.map(|header| world.by(&own, header, json!({})));
+    all_fail(&world.server(), "not signed by its issuer", tokens.into()).await;
+
+    assert_eq!(world.network.asked(url), 0);
+    assert!(world.network.asked(JWKS) <= 1 && world.network.asked(METADATA) <= 1);
+}
+
+#[tokio::test]
+async fn a_signed_text_of_another_kind_is_no_access_token() {
+    let world = World::new();
+    let server = world.server();
+    let kinds = [
+        "dpop+jwt",
+        "logout+jwt",
+        "oauth-id-jag+jwt",
+        "secevent+jwt",
+        "client-authentication+jwt",
+        "at",
+        "",
+    ];
+
+    let tokens = kinds.map(|typ| world.token_with(json!({ "typ": typ }), json!({})));
+    all_fail(&server, "no access token", tokens.into()).await;
+    let odd = [
+        json!({ "crit": ["b64"], "b64": false }),
+        json!({ "crit": [] }),
+    ];
+    let tokens = odd.map(|header| world.token_with(header, json!({})));
+    all_fail(&server, "extension", tokens.into()).await;
+
+    for typ in [
+        json!(null),
+        json!("JWT"),
+        json!("AT+JWT"),
+        json!("application/at+jwt"),
+    ] {
+        let token = world.token_with(json!({ "typ": typ }), json!({}));
+        bearer(&server, &token).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_says_neither_whose_nor_how_bound_it_is_is_refused() {
+    let world = World::new();
+    let server = world.server();
+
+    let nobody = json!({ "sub": null, "client_id": null });
+    let empty = json!({ "sub": "" });
+    let number = json!({ "sub": 1, "client_id": 2 });
+    let tokens = [nobody, empty, number].map(|changes| world.token(changes));
+    all_fail(&server, "whose it is", tokens.into()).await;
+
+    let bindings = [
+        json!({ "x5t#S256": "abc" }),
+        json!({}),
+        json!("x"),
+        json!({ "jkt": 1 }),
+        json!({ "jkt": "a", "x5t#S256": "b" }),
+    ];
+    let tokens = bindings.map(|cnf| world.token(json!({ "cnf": cnf })));
+    all_fail(&server, "cannot be checked", tokens.into()).await;
+}
+
+#[tokio::test]
+async fn what_is_too_long_too_deep_or_no_token_at_all_is_refused() {
+    let world = World::new();
+    let server = world.server();
+    let deep = encode("[".repeat(5_000));
+    let long = world.token(json!({ "x": "a".repeat(Token::MOST_BYTES) }));
+
+    all_fail(&server, "too long", vec![long, "a".repeat(1 << 20)]).await;
+    let texts = ["a", "a.b.c", "..", "a.b.c.d.e", "e30.e30.e30", "-._~+/="].map(str::to_owned);
+    all_fail(&server, "no signed JWT", texts.into()).await;
+    all_fail(&server, "no signed JWT", vec![format!("{deep}.{deep}.AA")]).await;
+    assert_eq!(world.network.total(), 0);
+}
+
+#[tokio::test]
+async fn algorithms_that_were_not_chosen_are_refused() {
+    let world = World::new();
+    let server = world.server().algorithms([Algorithm::Es256]);
+
+    all_fail(&server, "not accepted", vec![world.token(json!({}))]).await;
+}
+
+#[tokio::test]
+async fn what_can_be_read_in_two_ways_is_malformed() {
+    req!("auth.status-codes");
+    let world = World::new();
+    let server = world.server();
+    let good = format!("Bearer {}", world.token(json!({})));
+    let comma = format!("{good}, {good}");
+    let space = format!("{good} x");
+    for headers in [
+        &[&*good, &*good][..],
+        &[&*good, "Basic YTpi"],
+        &["Basic YTpi", &*good],
+        &["", &*good],
+        &[&*comma],
+        &[&*space],
+        &[""],
+        &["Bearer"],
+        &["Bearer "],
+        &["DPoP"],
+        &["Bearer a\u{0}b"],
+    ] {
+        let refusal = send(&server, headers).await.expect_err("it is malformed");
+
+        assert_eq!(refusal.status, 400, "{headers:?}");
+        assert_eq!(
+            challenge(&refusal).parameter("error"),
+            Some("invalid_request")
+        );
+    }
+    send(&server, &[&good]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_anywhere_else_than_in_its_header_is_not_looked_at() {
+    let world = World::new();
+    let server = world.server();
+    let token = world.token(json!({}));
+    let path = format!("/mcp?access_token={token}");
+
+    let in_url = server
+        .admit(Visit::new("POST", &path, &[], &[]))
+        .await
+        .unwrap_err();
+    let in_proof = server
+        .admit(Visit::new("POST", "/mcp", &[], &[&token]))
+        .await
+        .unwrap_err();
+    let basic = send(&server, &[&format!("Basic {token}")])
+        .await
+        .unwrap_err();
+
+    for refusal in [in_url, in_proof, basic] {
+        assert_eq!(
+            (refusal.status, challenge(&refusal).parameter("error")),
+            (401, None)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_repeats_nothing_of_the_token() {
+    let world = World::new();
+    let server = world.server();
+    for token in [
+        world.token(json!({ "aud": "x" })),
+        "opaque-and-secret".to_owned(),
+    ] {
+        let refusal = bearer(&server, &token).await.unwrap_err();
+
+        let heard = format!("{refusal:?}");
+        for part in token.split('.') {
+            assert!(!heard.contains(part), "{heard}");
+        }
+        assert!(!format!("{server:?}").contains(&token));
+    }
+}

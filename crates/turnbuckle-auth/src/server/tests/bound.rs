@@ -1,0 +1,360 @@
+//! Tokens that are bound to a key, and proofs of having it.
+
+use serde_json::{Value, json};
+use turnbuckle_protocol::{
+    Principal,
+    guard::{Guard as _, Refusal, Visit},
+};
+
+use super::world::{RESOURCE, World, bearer, challenge, merge};
+use crate::{
+    Secret,
+    dpop::Prover,
+    jwt::{SigningKey, encode},
+    server::{DpopPolicy, ResourceServer},
+};
+
+type Admitted = Result<std::sync::Arc<Principal>, Refusal>;
+
+/// A client with a key, and a token that is bound to it.
+struct Client {
+    world: World,
+    prover: Prover,
+    token: String,
+}
+
+impl Client {
+    fn new() -> Self {
+        let (world, prover) = (World::new(), Prover::new(SigningKey::generate().unwrap()));
+        let token = world.token(json!({ "cnf": { "jkt": prover.thumbprint() } }));
+        Self {
+            world,
+            prover,
+            token,
+        }
+    }
+
+    /// A proof as it should be.
+    fn proof(&self) -> String {
+        self.proof_with_nonce(None)
+    }
+
+    fn proof_with_nonce(&self, nonce: Option<&str>) -> String {
+        let token = Secret::new(&self.token);
+        self.prover
+            .proof("POST", RESOURCE, Some(&token), nonce)
+            .unwrap()
+    }
+
+    /// A proof with something changed; what is null is left out.
+    fn proof_with(&self, header: Value, changes: Value) -> String {
+        let part = |at| {
+            let proof = self.proof();
+            let part = crate::jwt::decode(proof.split('.').nth(at).unwrap()).unwrap();
+            serde_json::from_slice::<serde_json::Map<String, Value>>(&part).unwrap()
+        };
+        let (mut own, mut claims) = (part(0), part(1));
+        merge(&mut own, header);
+        merge(&mut claims, changes);
+        self.prover.key().sign(own, &claims).unwrap()
+    }
+
+    async fn send(&self, server: &ResourceServer, proofs: &[&str]) -> Admitted {
+        let authorization = format!("DPoP {}", self.token);
+        server
+            .admit(Visit::new("POST", "/mcp", &[&authorization], proofs))
+            .await
+    }
+}
+
+fn assert_refused(admitted: Admitted, error: &str, reason: &str) {
+    let refusal = admitted.expect_err(reason);
+    let challenge = challenge(&refusal);
+    let heard = challenge.parameter("error_description").unwrap_or_default();
+    assert_eq!(
+        (refusal.status, challenge.parameter("error")),
+        (401, Some(error)),
+        "{heard}"
+    );
+    assert!(heard.contains(reason), "{heard:?} is not {reason:?}");
+    assert!(challenge.is("DPoP"));
+    assert!(challenge.parameter("algs").unwrap().contains("ES256"));
+}
+
+#[tokio::test]
+async fn who_has_the_key_is_let_in() {
+    let client = Client::new();
+    let server = client.world.server();
+
+    for _ in 0..3 {
+        let caller = client.send(&server, &[&client.proof()]).await.unwrap();
+        assert_eq!(caller.subject, "alice");
+    }
+    let lacking = server.lacking(
+        &client.send(&server, &[&client.proof()]).await.unwrap(),
+        &["x".to_owned()].into(),
+    );
+    assert!(challenge(&lacking).is("DPoP"));
+}
+
+#[tokio::test]
+async fn a_stolen_token_is_of_no_use_without_the_key() {
+    let client = Client::new();
+    let server = client.world.server();
+    let thief = Prover::new(SigningKey::generate().unwrap());
+    let token = Secret::new(&client.token);
+    let own = thief.proof("POST", RESOURCE, Some(&token), None).unwrap();
+
+    assert_refused(
+        bearer(&server, &client.token).await,
+        "invalid_token",
+        "scheme DPoP",
+    );
+    let header = format!("Bearer {}", client.token);
+    assert_refused(
+        server
+            .admit(Visit::new("POST", "/mcp", &[&header], &[&own]))
+            .await,
+        "invalid_token",
+        "scheme DPoP",
+    );
+    assert_refused(
+        client.send(&server, &[]).await,
+        "invalid_dpop_proof",
+        "exactly one",
+    );
+    assert_refused(
+        client.send(&server, &[&own]).await,
+        "invalid_token",
+        "another key",
+    );
+    // The key of the owner in the header, the signature of the thief.
+    let forged = {
+        let proof = client.proof();
+        let (signed, _) = proof.rsplit_once('.').unwrap();
+        format!("{signed}.{}", own.rsplit('.').next().unwrap())
+    };
+    assert_refused(
+        client.send(&server, &[&forged]).await,
+        "invalid_dpop_proof",
+        "not signed",
+    );
+}
+
+#[tokio::test]
+async fn a_proof_is_good_for_one_request_only() {
+    let client = Client::new();
+    let server = client.world.server();
+    let proof = client.proof();
+    client.send(&server, &[&proof]).await.unwrap();
+
+    for _ in 0..3 {
+        assert_refused(
+            client.send(&server, &[&proof]).await,
+            "invalid_dpop_proof",
+            "used before",
+        );
+    }
+    let (one, two) = (client.proof(), client.proof());
+    assert_refused(
+        client.send(&server, &[&one, &two]).await,
+        "invalid_dpop_proof",
+        "exactly one",
+    );
+    client.world.advance(61);
+    assert_refused(
+        client.send(&server, &[&proof]).await,
+        "invalid_dpop_proof",
+        "this minute",
+    );
+}
+
+#[tokio::test]
+async fn a_proof_for_something_else_proves_nothing() {
+    let client = Client::new();
+    let server = client.world.server();
+    let now = client.world.now();
+    let private = {
+        let mut jwk = client.prover.key().public_jwk();
+        jwk.insert("d".into(), json!(encode([1; 32])));
+        jwk
+    };
+    for (header, claims, reason) in [
+        (json!({}), json!({ "htm": "GET" }), "another method"),
+        (json!({}), json!({ "htm": "post" }), "another method"),
+        (json!({}), json!({ "htm": null }), "another method"),
+        (
+            json!({}),
+            json!({ "htu": "https://other.example/mcp" }),
+            "another URL",
+        ),
+        (
+            json!({}),
+            json!({ "htu": "http://api.example/mcp" }),
+            "another URL",
+        ),
+        (
+            json!({}),
+            json!({ "htu": "https://api.example/other" }),
+            "another URL",
+        ),
+        (
+            json!({}),
+            json!({ "htu": "https://api.example" }),
+            "another URL",
+        ),
+        (json!({}), json!({ "htu": "/mcp" }), "another URL"),
+        (json!({}), json!({ "htu": null }), "another URL"),
+        (json!({}), json!({ "iat": now - 62 }), "this minute"),
+        (json!({}), json!({ "iat": now + 62 }), "this minute"),
+        (json!({}), json!({ "iat": now.to_string() }), "this minute"),
+        (json!({}), json!({ "iat": null }), "this minute"),
+        (
+            json!({}),
+            json!({ "ath": encode([0; 32]) }),
+            "another token",
+        ),
+        (json!({}), json!({ "ath": null }), "another token"),
+        (json!({}), json!({ "jti": null }), "jti"),
+        (json!({}), json!({ "jti": "" }), "jti"),
+        (json!({}), json!({ "jti": 1 }), "jti"),
+        (json!({}), json!({ "jti": "a".repeat(513) }), "jti"),
+        (json!({ "typ": "JWT" }), json!({}), "dpop+jwt"),
+        (json!({ "typ": "at+jwt" }), json!({}), "dpop+jwt"),
+        (json!({ "typ": null }), json!({}), "dpop+jwt"),
+        (json!({ "jwk": null }), json!({}), "key of the proof"),
+        (json!({ "jwk": private }), json!({}), "not public"),
+        (json!({ "crit": ["x"] }), json!({}), "extension"),
+    ] {
+        let proof = client.proof_with(header, claims);
+        assert_refused(
+            client.send(&server, &[&proof]).await,
+            "invalid_dpop_proof",
+            reason,
+        );
+    }
+    for proof in ["", "a.b.c", "\u{0}"] {
+        assert_refused(
+            client.send(&server, &[proof]).await,
+            "invalid_dpop_proof",
+            "cannot be read",
+        );
+    }
+    let none = json!({ "typ": "dpop+jwt", "alg": "none", "jwk": client.prover.key().public_jwk() });
+    let none = format!(
+        "{}.{}.",
+        encode(none.to_string()),
+        client.proof().split('.').nth(1).unwrap()
+    );
+    assert_refused(
+        client.send(&server, &[&none]).await,
+        "invalid_dpop_proof",
+        "cannot be read",
+    );
+
+    for htu in [
+        "HTTPS://API.example:443/mcp",
+        "https://api.example/mcp/",
+        "https://api.example/mcp?x=1#y",
+    ] {
+        let proof = client.proof_with(json!({}), json!({ "htu": htu }));
+        client.send(&server, &[&proof]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_proof_needs_the_nonce_that_this_server_gave_out() {
+    let client = Client::new();
+    let server = client.world.server().require_dpop_nonce().unwrap();
+    let elsewhere = client.world.server().require_dpop_nonce().unwrap();
+
+    let refusal = client.send(&server, &[&client.proof()]).await.unwrap_err();
+    let nonce = refusal.nonce.clone().unwrap();
+    assert_refused(Err(refusal), "use_dpop_nonce", "nonce");
+    for wrong in [
+        client.proof_with_nonce(Some("mine")),
+        client.proof_with_nonce(Some("")),
+    ] {
+        assert_refused(
+            client.send(&server, &[&wrong]).await,
+            "use_dpop_nonce",
+            "nonce",
+        );
+    }
+    let foreign = client.proof_with_nonce(Some(&nonce));
+    assert_refused(
+        client.send(&elsewhere, &[&foreign]).await,
+        "use_dpop_nonce",
+        "nonce",
+    );
+
+    for _ in 0..2 {
+        client
+            .send(&server, &[&client.proof_with_nonce(Some(&nonce))])
+            .await
+            .unwrap();
+    }
+    client.world.advance(300);
+    let late = json!({ "iat": client.world.now(), "nonce": nonce });
+    let late = client.proof_with(json!({}), late);
+    assert_refused(
+        client.send(&server, &[&late]).await,
+        "use_dpop_nonce",
+        "nonce",
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_bound_goes_with_no_proof() {
+    let mut client = Client::new();
+    client.token = client.world.token(json!({}));
+    let server = client
+        .world
+        .server()
+        .token(Secret::new("known"), Principal::new("a", "b"));
+
+    let refusal = client.send(&server, &[&client.proof()]).await.unwrap_err();
+    assert!(refusal.message.contains("not bound"), "{refusal:?}");
+    assert!(challenge(&refusal).is("Bearer"), "that is how it would go");
+    client.token = "known".to_owned();
+    assert_eq!(
+        client
+            .send(&server, &[&client.proof()])
+            .await
+            .unwrap_err()
+            .status,
+        401
+    );
+}
+
+#[tokio::test]
+async fn a_server_may_want_every_token_bound_or_none() {
+    let client = Client::new();
+    let plain = client.world.token(json!({}));
+
+    let strict = client.world.server().dpop(DpopPolicy::Require);
+    assert_refused(
+        bearer(&strict, &plain).await,
+        "invalid_token",
+        "must be bound",
+    );
+    let nothing = strict
+        .admit(Visit::new("POST", "/mcp", &[], &[]))
+        .await
+        .unwrap_err();
+    assert!(challenge(&nothing).is("DPoP"));
+    client.send(&strict, &[&client.proof()]).await.unwrap();
+
+    let simple = client.world.server().dpop(DpopPolicy::Refuse);
+    bearer(&simple, &plain).await.unwrap();
+    let refusal = client.send(&simple, &[&client.proof()]).await.unwrap_err();
+    assert_eq!(
+        (refusal.status, challenge(&refusal).is("Bearer")),
+        (401, true)
+    );
+    let refusal = bearer(&simple, &client.token).await.unwrap_err();
+    assert_eq!(
+        (refusal.status, challenge(&refusal).is("Bearer")),
+        (401, true)
+    );
+}

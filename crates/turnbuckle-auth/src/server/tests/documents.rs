@@ -1,0 +1,131 @@
+//! What everybody may read.
+
+use serde_json::{Value, json};
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::guard::Guard as _;
+
+use super::world::{ISSUER, METADATA, RESOURCE, World};
+use crate::server::{DpopPolicy, InvalidResource, ResourceServer};
+
+async fn read(server: &ResourceServer, path: &str) -> Option<(u16, Value)> {
+    let document = server.document(path)?.await;
+    Some((
+        document.status,
+        serde_json::from_slice(&document.body).unwrap(),
+    ))
+}
+
+#[tokio::test]
+async fn the_metadata_says_who_issues_tokens_wherever_clients_look() {
+    req!(
+        "auth.prm.server",
+        "auth.prm.authorization-servers",
+        "auth.www-authenticate.or-well-known"
+    );
+    let world = World::new();
+    let server = world
+        .server()
+        .offer("files:read".parse().unwrap())
+        .name("Files")
+        .documentation("https://api.example/docs");
+    for path in [
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-protected-resource",
+        "/mcp/.well-known/oauth-protected-resource",
+    ] {
+        let (status, document) = read(&server, path).await.unwrap();
+
+        assert_eq!(status, 200);
+        assert_eq!(
+            document,
+            json!({
+                "resource": RESOURCE,
+                "authorization_servers": [ISSUER],
+                "scopes_supported": ["files:read"],
+                "bearer_methods_supported": ["header"],
+                "resource_name": "Files",
+                "resource_documentation": "https://api.example/docs",
+            })
+        );
+    }
+    let server = server.dpop(DpopPolicy::Require);
+    let (_, document) = read(&server, "/.well-known/oauth-protected-resource")
+        .await
+        .unwrap();
+    assert_eq!(document["dpop_bound_access_tokens_required"], true);
+}
+
+#[tokio::test]
+async fn nothing_else_is_a_document() {
+    let world = World::new();
+    let server = world.server();
+    for path in [
+        "",
+        "/",
+        "/mcp",
+        "/.well-known",
+        "/.well-known/oauth-protected-resource/other",
+        "/.well-known/oauth-protected-resource/mcp/x",
+        "/.well-known/oauth-protected-resourcemcp",
+        "/x/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/openid-configuration",
+        "/.well-known/../.well-known/oauth-protected-resource",
+    ] {
+        assert!(server.document(path).is_none(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_metadata_of_the_issuer_is_passed_on_as_it_is() {
+    req!("auth.metadata.2025-03-26.server");
+    let world = World::new();
+    let server = world.server().republish_issuer_metadata();
+    let original = format!(r#"{{ "issuer": "{ISSUER}",  "x-own": [1.0] }}"#);
+    world
+        .network
+        .answer_bytes(METADATA, 200, original.clone().into());
+
+    for _ in 0..3 {
+        let document = server
+            .document("/.well-known/oauth-authorization-server")
+            .unwrap()
+            .await;
+        assert_eq!(document.status, 200);
+        assert_eq!(document.body, original.as_bytes());
+    }
+    assert_eq!(world.network.asked(METADATA), 1);
+}
+
+#[tokio::test]
+async fn metadata_that_is_not_the_issuers_own_is_not_passed_on() {
+    let world = World::new();
+    let server = world.server().republish_issuer_metadata();
+    let foreign =
+        json!({ "issuer": "https://evil.example", "token_endpoint": "https://evil.example" });
+    world.network.answer(METADATA, 200, &foreign);
+
+    for _ in 0..100 {
+        let found = read(&server, "/.well-known/oauth-authorization-server").await;
+        assert_eq!(
+            found,
+            Some((503, json!({ "error": "temporarily_unavailable" })))
+        );
+    }
+    assert_eq!(world.network.asked(METADATA), 1);
+}
+
+#[test]
+fn what_is_no_url_is_no_resource() {
+    for resource in [
+        "",
+        "mcp",
+        "file:///x",
+        "https://a.example/#x",
+        "https://user@a.example",
+    ] {
+        let world = World::new();
+        let refused = ResourceServer::new(resource, world.network).map(|_| ());
+        assert_eq!(refused, Err(InvalidResource(resource.to_owned())));
+    }
+}
