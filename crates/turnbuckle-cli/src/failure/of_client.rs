@@ -12,8 +12,9 @@ impl From<ConnectError> for Failure {
         let failure = Self::not_asked(chain(&error));
         match &error {
             ConnectError::Unreachable(TransportError::Refused(refusal)) if is_denied(refusal) => {
-                Self::not_asked(format!("the server wants to know who asks: {refusal}"))
-                    .wanting_login()
+                let status = refusal.status;
+                let message = format!("the server wants to know who asks: HTTP status {status}");
+                Self::not_asked(message).wanting_login()
             }
             ConnectError::Unreachable(source) => with_hint(failure, source),
             ConnectError::Authorization(failure) => failure.into(),
