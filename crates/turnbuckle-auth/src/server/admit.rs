@@ -64,6 +64,7 @@ impl ResourceServer {
             (None, Scheme::Bearer) if self.dpop != DpopPolicy::Require => return Ok(()),
             (None, Scheme::Bearer) => Flaw::MustBeBound,
             (None, Scheme::Dpop) => Flaw::Unbound,
+            (Some(_), Scheme::Bearer) if self.dpop == DpopPolicy::Refuse => Flaw::Binding,
             (Some(_), Scheme::Bearer) => Flaw::Bound,
         };
         Err(self.invalid(&flaw, presented.scheme))

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod authority;
 mod calls;
 mod changing;
 mod configured;
@@ -12,6 +13,7 @@ mod flow;
 mod http;
 mod listening;
 mod lists;
+mod logging_in;
 mod programs;
 mod serve;
 mod serving;
