@@ -26,3 +26,6 @@ mod your_own_transport {}
 
 #[doc = include_str!("../../../docs/first-client.md")]
 mod first_client {}
+
+#[doc = include_str!("../../../docs/authorization.md")]
+mod authorization {}

@@ -1,5 +1,6 @@
 //! The client that remembers: it gets tokens, keeps them fresh, and asks for more when more is needed.
 
+mod ahead;
 mod client;
 mod grant;
 mod hand;
@@ -8,6 +9,7 @@ mod refresh;
 mod renew;
 mod scopes;
 mod settings;
+mod step_up;
 mod turn;
 
 #[cfg(test)]
@@ -42,6 +44,18 @@ pub use settings::Dpop;
 /// does not do, the failure says so.
 ///
 /// Clones are the same client.
+///
+/// ```
+/// # fn open_browser(_: &str) -> std::io::Result<()> { Ok(()) }
+/// # fn example(fetch: std::sync::Arc<dyn turnbuckle_auth::fetch::Fetch>) -> impl turnbuckle_auth::Authorize {
+/// use turnbuckle_auth::client::{FileStore, Loopback, OAuth};
+///
+/// OAuth::new("https://mcp.example/mcp", fetch)
+///     .name("Example")
+///     .store(FileStore::new("/home/me/.local/state/example/logins"))
+///     .interact(Loopback::new(open_browser))
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct OAuth {
     settings: Arc<Settings>,
@@ -169,6 +183,10 @@ impl Authorize for OAuth {
 
     fn refused<'a>(&'a self, refused: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
         Box::pin(self.renew(refused))
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        self.settings.grant.extensions()
     }
 
     fn nonce(&self, nonce: &str) {

@@ -136,6 +136,18 @@ impl Held {
         expires.is_some_and(|expires| expires <= now())
     }
 
+    /// Whether there is something to refresh the token with.
+    pub(super) fn can_be_refreshed(&self) -> bool {
+        let login = self.login.as_ref();
+        login.is_some_and(|login| login.tokens.refresh.is_some())
+    }
+
+    /// Whether the token is bound to a key, and every request needs a proof.
+    pub(super) fn is_bound(&self) -> bool {
+        let login = self.login.as_ref();
+        login.is_some_and(|login| login.tokens.kind == TokenKind::Dpop)
+    }
+
     /// Whether the tokens of a login are in use.
     pub(super) fn is(&self, login: &Login) -> bool {
         let ours = self.login.as_ref();

@@ -82,6 +82,8 @@ impl OAuth {
         let wanted = scopes::challenged(challenges);
         self.log_in_at(&found, wanted.as_ref(), kept.as_ref(), &turn)
             .await?;
+        // From now on the store has nothing that we do not know.
+        let _ = self.renewals.loaded.set(());
         let login = self.hand.held().login;
         login.map(Arc::unwrap_or_clone).ok_or_else(|| {
             // Somebody has logged out at this very moment.

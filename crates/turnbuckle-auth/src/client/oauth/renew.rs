@@ -1,15 +1,6 @@
 //! From a refusal to other credentials, by the shortest way: those of somebody else, a refresh, a login.
 
-use std::time::Duration;
-
-use tokio::time;
-
-use super::{
-    OAuth,
-    hand::{Came, Held},
-    scopes,
-    turn::Turn,
-};
+use super::{OAuth, hand::Came, scopes, turn::Turn};
 use crate::{
     Challenge, Failure, Next, Refused, Scopes, Step,
     client::{
@@ -34,13 +25,21 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    fn of(refused: &Refused<'_>) -> Option<Wanted> {
+    fn of(refused: &Refused<'_>, is_bound: bool) -> Option<Wanted> {
         let challenged = scopes::challenged(refused.challenges);
         match (refused.status, scopes::error(refused.challenges)) {
-            (401, Some("use_dpop_nonce")) => Some(Wanted::Nonce),
+            (401, Some("use_dpop_nonce")) if is_bound => Some(Wanted::Nonce),
             (401 | 403, Some("insufficient_scope")) => challenged.map(Wanted::Scopes),
             (401, _) | (403, Some("invalid_token")) => Some(Wanted::Token),
             _ => None,
+        }
+    }
+
+    /// Whether a login may be what is wanted.
+    fn is_in(&self, login: &Login) -> bool {
+        match self {
+            Wanted::Scopes(needed) => is_granted(login, needed),
+            _ => true,
         }
     }
 }
@@ -49,12 +48,10 @@ impl OAuth {
     /// Gets other credentials, if there is a way.
     pub(super) async fn renew(&self, refused: Refused<'_>) -> Result<Next, Failure> {
         let is_ours = self.settings.is_same_origin(refused.sending.url);
-        let Some(wanted) = Wanted::of(&refused).filter(|_| is_ours) else {
+        let wanted = Wanted::of(&refused, self.hand.held().is_bound());
+        let Some(wanted) = wanted.filter(|_| is_ours && refused.attempts < MOST_ATTEMPTS) else {
             return Ok(Next::GiveUp);
         };
-        if refused.attempts >= MOST_ATTEMPTS {
-            return Ok(Next::GiveUp);
-        }
         if wanted == Wanted::Nonce {
             return Ok(self.prove_again(&refused));
         }
@@ -74,56 +71,6 @@ impl OAuth {
         next
     }
 
-    /// Uses what the store has, the first time that anything is asked.
-    pub(super) async fn load(&self) -> Result<(), Failure> {
-        let load = async || {
-            if let Some(login) = self.login().await? {
-                self.hand.hold(login, Came::FromStore)?;
-            }
-            Ok(())
-        };
-        self.renewals.loaded.get_or_try_init(load).await.copied()
-    }
-
-    /// Refreshes a token that ends soon.
-    ///
-    /// If that fails, the old one is used: the server has the last word, and its refusal leads to a failure that says why.
-    pub(super) async fn renew_ahead(&self) {
-        let held = self.hand.held();
-        let can = held.is_ending() && has_refresh_token(&held) && !self.renewals.is_resting();
-        if !can {
-            return;
-        }
-        let turn = match held.is_over() {
-            true => Some(self.renewals.turn().await),
-            // Somebody else is at it, and until then the old one will do.
-            false => self.renewals.try_turn(),
-        };
-        let Some(turn) = turn else { return };
-        if self.hand.generation() == held.generation && self.refresh_in_turn(turn).await.is_err() {
-            self.renewals.rest();
-        }
-    }
-
-    async fn refresh_in_turn(&self, turn: Turn) -> Result<(), Failure> {
-        // Longer only takes a login elsewhere, whose end the next refusal will wait for.
-        const PATIENCE: Duration = Duration::from_secs(10);
-        let lock = self.settings.store.lock(&self.settings.server_url);
-        let Ok(lock) = time::timeout(PATIENCE, lock).await else {
-            return Err(Failure::new(Step::Store, "somebody else is logging in"));
-        };
-        let turn = turn.with(lock?);
-        let Some(login) = self.login().await? else {
-            return Ok(());
-        };
-        if !self.hand.held().is(&login) {
-            self.hand.hold(login, Came::FromStore)?;
-            return Ok(());
-        }
-        let server = login.server.clone();
-        self.refresh(login, server, turn).await
-    }
-
     async fn renew_in_turn(
         &self,
         refused: &Refused<'_>,
@@ -132,19 +79,19 @@ impl OAuth {
     ) -> Result<Next, Failure> {
         let lock = self.settings.store.lock(&self.settings.server_url).await?;
         let turn = turn.with(lock);
-        let kept = self.login().await?;
-        if let Some(login) = kept.as_ref().filter(|login| !self.hand.held().is(login)) {
-            // Of another process, while we waited; or we have not looked for a while.
+        let newest = self.newest().await?;
+        if let Some(login) = newest.as_ref().filter(|it| !self.hand.held().is(it)) {
+            // Another process has got it, while we waited or since we looked.
             self.hand.hold(login.clone(), Came::FromStore)?;
             if wanted.is_in(login) {
                 return Ok(Next::TryAgain);
             }
         }
-        match (wanted, kept) {
+        match (wanted, newest) {
             (Wanted::Scopes(needed), Some(login)) => {
-                self.step_up(refused, needed, login, turn).await
+                self.step_up(refused, needed, &login, &turn).await
             }
-            (_, kept) => self.replace(refused, kept, turn).await,
+            (_, newest) => self.replace(refused, newest.as_ref(), turn).await,
         }
     }
 
@@ -152,15 +99,17 @@ impl OAuth {
     async fn replace(
         &self,
         refused: &Refused<'_>,
-        kept: Option<Login>,
+        kept: Option<&Login>,
         turn: Turn,
     ) -> Result<Next, Failure> {
         let found = self.discover(refused.challenges).await?;
         let wanted = scopes::challenged(refused.challenges);
-        if let Some(login) = kept.as_ref().filter(|login| is_from(login, &found)) {
+        if let Some(login) = kept.filter(|login| is_from(login, &found)) {
             let held = self.hand.held();
-            let asks_for_more = wanted.as_ref().is_some_and(|more| !covers(login, more));
-            if held.is_new(Came::ByLogin) && !asks_for_more {
+            let has_asked = wanted
+                .as_ref()
+                .is_none_or(|wanted| was_asked(login, wanted));
+            if held.is_new(Came::ByLogin) && has_asked {
                 return Err(useless(&found));
             }
             if login.tokens.refresh.is_some() && !held.is_new(Came::ByRefresh) {
@@ -172,36 +121,11 @@ impl OAuth {
                 }
             }
         }
-        self.log_in_at(&found, wanted.as_ref(), kept.as_ref(), &turn)
-            .await?;
+        if self.settings.grant.needs_a_person() && !self.renewals.may_ask() {
+            return Err(asked_too_often(&found));
+        }
+        self.log_in_at(&found, wanted.as_ref(), kept, &turn).await?;
         Ok(Next::TryAgain)
-    }
-
-    /// Asks for more than before, once for each set of scopes.
-    async fn step_up(
-        &self,
-        refused: &Refused<'_>,
-        needed: &Scopes,
-        login: Login,
-        turn: Turn,
-    ) -> Result<Next, Failure> {
-        // The first refusal may have led to the first login, and two more to more scopes.
-        const MOST_ATTEMPTS: u32 = 3;
-        let is_in_vain = covers(&login, needed) || refused.attempts > MOST_ATTEMPTS;
-        if is_in_vain || !self.renewals.may_step_up(needed) {
-            return Ok(Next::GiveUp);
-        }
-        let found = self.discover(refused.challenges).await?;
-        let more = self.log_in_at(&found, Some(needed), Some(&login), &turn);
-        match more.await {
-            Ok(_) => Ok(Next::TryAgain),
-            Err(failure) => {
-                if let Some("access_denied" | "invalid_scope") = failure.error_code() {
-                    self.renewals.was_denied(needed.clone());
-                }
-                Err(failure)
-            }
-        }
     }
 
     /// Makes another proof, if there is a nonce for it.
@@ -214,20 +138,21 @@ impl OAuth {
         }
     }
 
+    /// Returns the login that counts: the one that is kept, unless ours is newer and could not be kept.
+    pub(super) async fn newest(&self) -> Result<Option<Login>, Failure> {
+        let kept = self.login().await?;
+        let held = self.hand.held().login;
+        Ok(match (kept, held) {
+            (Some(kept), Some(held)) if kept.obtained < held.obtained => Some((*held).clone()),
+            // Nothing is kept after a logout, whatever we still have.
+            (kept, _) => kept,
+        })
+    }
+
     pub(super) async fn discover(&self, challenges: &[Challenge]) -> Result<Discovered, Failure> {
         let settings = &self.settings;
         let (fetch, url) = (&*settings.fetch, &settings.server_url);
         discovery::discover(fetch, url, challenges, &settings.protocol_version).await
-    }
-}
-
-impl Wanted {
-    /// Whether a login may be what is wanted.
-    fn is_in(&self, login: &Login) -> bool {
-        match self {
-            Wanted::Scopes(needed) => covers(login, needed),
-            _ => true,
-        }
     }
 }
 
@@ -245,15 +170,16 @@ pub(super) fn is_from(login: &Login, found: &Discovered) -> bool {
     login.issuer() == found.server.issuer && is_same_resource(&login.resource, &found.resource)
 }
 
-/// Whether all of these were asked for; what was then granted is what there is to be had.
-fn covers(login: &Login, needed: &Scopes) -> bool {
-    let asked = login.asked.as_ref().or(login.tokens.scopes.as_ref());
-    asked.is_some_and(|asked| asked.covers(needed))
+/// Whether all of these were granted, as far as the authorization server said.
+pub(super) fn is_granted(login: &Login, needed: &Scopes) -> bool {
+    let granted = login.tokens.scopes.as_ref().or(login.asked.as_ref());
+    granted.is_some_and(|granted| granted.covers(needed))
 }
 
-fn has_refresh_token(held: &Held) -> bool {
-    let login = held.login.as_ref();
-    login.is_some_and(|login| login.tokens.refresh.is_some())
+/// Whether all of these were asked for.
+pub(super) fn was_asked(login: &Login, needed: &Scopes) -> bool {
+    let asked = login.asked.as_ref();
+    asked.is_some_and(|asked| asked.covers(needed))
 }
 
 fn useless(found: &Discovered) -> Failure {
@@ -264,4 +190,13 @@ fn useless(found: &Discovered) -> Failure {
     Failure::new(Step::Use, reason).cure(
         "whoever runs the server must see that it takes tokens of this issuer, with its own URL as their audience",
     )
+}
+
+fn asked_too_often(found: &Discovered) -> Failure {
+    let reason = format!(
+        "the server sends you to log in at `{}` again and again",
+        found.server.issuer
+    );
+    Failure::new(Step::Authorization, reason)
+        .cure("wait ten minutes; if it stays so, whoever runs the server must correct it")
 }

@@ -13,6 +13,9 @@ use tokio::{
 use super::renew::Wanted;
 use crate::{Failure, Scopes, client::store::StoreLock};
 
+/// How long it is remembered what was asked for.
+const PERIOD: Duration = Duration::from_secs(10 * 60);
+
 /// The renewals of one client.
 #[derive(Default)]
 pub(super) struct Renewals {
@@ -28,10 +31,10 @@ struct Memory {
     failures: u64,
     /// The last failure, and what was wanted.
     last: Option<(Wanted, Failure)>,
-    /// What somebody did not want to grant.
-    denied: Vec<Scopes>,
-    /// When more was asked for.
-    step_ups: Vec<Instant>,
+    /// When a person was asked, since the server had refused.
+    asked: Vec<Instant>,
+    /// When more was asked for, and what.
+    step_ups: Vec<(Instant, Scopes)>,
     /// No renewal ahead of time before this.
     rest: Option<Instant>,
 }
@@ -73,27 +76,34 @@ impl Renewals {
         memory.last = Some((wanted, failure.clone()));
     }
 
-    /// Remembers what somebody did not want to grant.
-    pub(super) fn was_denied(&self, scopes: Scopes) {
-        const MOST: usize = 64;
+    /// Whether a person may be asked: not again and again, whatever a server says.
+    pub(super) fn may_ask(&self) -> bool {
+        const MOST: usize = 6;
         let mut memory = self.memory();
-        if memory.denied.len() == MOST {
-            memory.denied.remove(0);
+        memory.asked.retain(|at| at.elapsed() < PERIOD);
+        let may = memory.asked.len() < MOST;
+        if may {
+            memory.asked.push(Instant::now());
         }
-        memory.denied.push(scopes);
+        may
     }
 
-    /// Whether more may be asked for: not what was denied, and not again and again.
-    pub(super) fn may_step_up(&self, scopes: &Scopes) -> bool {
-        const MOST: usize = 5;
-        const PERIOD: Duration = Duration::from_secs(10 * 60);
+    /// Whether more may be asked for: not the same twice.
+    pub(super) fn may_step_up(&self, needed: &Scopes) -> bool {
+        const MOST: usize = 64;
         let mut memory = self.memory();
-        memory.step_ups.retain(|at| at.elapsed() < PERIOD);
-        if memory.denied.contains(scopes) || memory.step_ups.len() == MOST {
-            return false;
+        memory.step_ups.retain(|(at, _)| at.elapsed() < PERIOD);
+        let is_known = memory.step_ups.iter().any(|(_, before)| before == needed);
+        let may = !is_known && memory.step_ups.len() < MOST;
+        if may {
+            memory.step_ups.push((Instant::now(), needed.clone()));
         }
-        memory.step_ups.push(Instant::now());
-        true
+        may
+    }
+
+    /// Lets the same be asked for again, since nobody has answered.
+    pub(super) fn forget_step_up(&self, needed: &Scopes) {
+        self.memory().step_ups.retain(|(_, it)| it != needed);
     }
 
     /// Leaves off renewing ahead of time for a while: it has failed, and every request would wait for it.

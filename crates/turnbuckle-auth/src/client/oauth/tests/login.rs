@@ -29,6 +29,7 @@ async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
 #[tokio::test(start_paused = true)]
 async fn every_request_has_the_token_and_none_of_them_asks_again() {
     req!("auth.token.every-request");
+    req!("auth.token.not-in-query");
     let (issuer, person) = (Issuer::default(), Person::willing());
     let web = issuer.tokens(Web::usual());
     let oauth = client(&web, &person);
@@ -39,6 +40,11 @@ async fn every_request_has_the_token_and_none_of_them_asks_again() {
     assert_eq!((person.seen().len(), issuer.count()), (1, 1));
     let urls = web.urls();
     assert_eq!(urls.len(), 4, "{urls:?}");
+    let all = urls
+        .iter()
+        .chain(&person.seen())
+        .any(|url| url.contains("access-1"));
+    assert!(!all, "the token is in no URL");
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,6 +143,7 @@ async fn a_token_that_is_refused_as_soon_as_it_is_given_is_not_asked_for_again()
 #[tokio::test(start_paused = true)]
 async fn scopes_are_those_of_the_challenge_else_all_that_are_offered_else_none() {
     req!("auth.scope.authoritative");
+    req!("auth.scope.no-relation");
     let offering = |names: serde_json::Value| {
         Web::usual().get(
             "https://mcp.example/.well-known/oauth-protected-resource/mcp",
@@ -198,4 +205,59 @@ async fn nothing_secret_is_printed() {
         !printed.contains("access-1") && !printed.contains("refresh-1"),
         "{printed}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_names_another_issuer_each_time_is_left() {
+    let count = AtomicUsize::new(0);
+    let web = Web::usual()
+        .rule(move |heard| {
+            let path = "/.well-known/oauth-protected-resource/mcp";
+            heard.url.ends_with(path).then(|| {
+                let issuer = format!("https://{}.example", count.fetch_add(1, Ordering::Relaxed));
+                let body = json!({ "resource": SERVER, "authorization_servers": [issuer] });
+                Ok(json_response(200, &body.to_string()))
+            })
+        })
+        .rule(|heard| {
+            let issuer = heard
+                .url
+                .strip_suffix("/.well-known/oauth-authorization-server")?;
+            let body = json!({
+                "issuer": issuer,
+                "authorization_endpoint": format!("{issuer}/authorize"),
+                "token_endpoint": format!("{issuer}/token"),
+                "registration_endpoint": format!("{issuer}/register"),
+                "code_challenge_methods_supported": ["S256"],
+            });
+            Some(Ok(json_response(200, &body.to_string())))
+        })
+        .rule(|heard| {
+            let body = r#"{"client_id":"c"}"#;
+            heard
+                .url
+                .ends_with("/register")
+                .then(|| Ok(json_response(201, body)))
+        })
+        .rule(|heard| {
+            let body = r#"{"access_token":"a","token_type":"Bearer"}"#;
+            heard
+                .url
+                .ends_with("/token")
+                .then(|| Ok(json_response(200, body)))
+        });
+    let person = Person::saying(|url| {
+        let state = parameter(url, "state").unwrap();
+        Ok(format!("code=code&state={state}"))
+    });
+    let oauth = client(&web, &person);
+    let never = |_: &Sent| Err((401, "Bearer".to_owned()));
+
+    for _ in 0..10 {
+        let _ = call(&oauth, never).await;
+    }
+
+    let failure = call(&oauth, never).await.unwrap_err();
+    assert!(failure.reason().contains("again and again"), "{failure}");
+    assert_eq!(person.seen().len(), 6);
 }

@@ -150,3 +150,17 @@ async fn a_token_that_is_not_bound_although_it_should_be_is_not_used() {
     assert_eq!(failure.step(), Step::Token);
     assert!(oauth.login().await.unwrap().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_nonce_that_is_wanted_before_there_is_a_key_leads_to_a_login() {
+    let person = Person::willing();
+    let oauth = client(&binding("n"), &person);
+
+    let ended = call(&oauth, |sent| match sent.dpop {
+        Some(_) => Ok(()),
+        None => Err((401, r#"DPoP error="use_dpop_nonce""#.to_owned())),
+    });
+
+    assert_eq!(ended.await.unwrap(), Ended::In);
+    assert_eq!(person.seen().len(), 1);
+}

@@ -3,7 +3,10 @@
 use turnbuckle_ledger::req;
 
 use super::*;
-use crate::client::testing::{metadata, with};
+use crate::client::{
+    store::MemoryStore,
+    testing::{metadata, with},
+};
 
 /// Lets in who asked for a scope at the last login, and wants it otherwise.
 fn wanting(person: &Person, needed: &str) -> impl Fn(&Sent) -> Judgement {
@@ -156,4 +159,83 @@ async fn offline_access_is_asked_for_where_the_authorization_server_knows_it() {
 
         assert_eq!(person.asked(), Some(scopes(asked)));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_granted_a_while_ago_is_asked_for_once_more() {
+    let (person, store) = (Person::willing(), MemoryStore::new());
+    let web = Web::usual().post(
+        "https://as.example/token",
+        200,
+        &json!({ "access_token": "a", "token_type": "Bearer", "scope": "basic" }),
+    );
+    let ours = || client(&web, &person).store(store.clone());
+    let never = |sent: &Sent| match sent.authorization {
+        None => Err((401, r#"Bearer scope="basic write""#.to_owned())),
+        Some(_) => Err((
+            403,
+            r#"Bearer error="insufficient_scope", scope="write""#.to_owned(),
+        )),
+    };
+    let oauth = ours();
+
+    assert_eq!(call(&oauth, never).await.unwrap(), Ended::Refused(403));
+    assert_eq!(person.seen().len(), 1, "it has just been asked for");
+    let later = ours();
+    for _ in 0..3 {
+        assert_eq!(call(&later, never).await.unwrap(), Ended::Refused(403));
+    }
+    assert_eq!(person.seen().len(), 2);
+    assert_eq!(person.asked(), Some(scopes("basic write")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_that_somebody_else_was_granted_is_used() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    let [one, other] = [(); 2].map(|()| client(&web, &person).store(store.clone()));
+    for oauth in [&one, &other] {
+        call(oauth, wanting(&person, "basic")).await.unwrap();
+    }
+
+    call(&one, wanting(&person, "write")).await.unwrap();
+    let needs_newest = |sent: &Sent| match sent.authorization.as_deref() {
+        Some("Bearer access-2") => Ok(()),
+        _ => Err((
+            403,
+            r#"Bearer error="insufficient_scope", scope="write""#.to_owned(),
+        )),
+    };
+    assert_eq!(call(&other, needs_newest).await.unwrap(), Ended::In);
+
+    assert_eq!((person.seen().len(), issuer.count()), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_up_that_nobody_answered_may_be_tried_again() {
+    let issuer = Issuer::default();
+    let is_away = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let away = Arc::clone(&is_away);
+    let person = Person::saying(move |url| match away.load(Ordering::Relaxed) {
+        true => Err(Failure::new(crate::Step::Callback, "nobody came")),
+        false => Ok(format!(
+            "code=code&state={}&iss={ISSUER}",
+            parameter(url, "state").unwrap()
+        )),
+    });
+    let oauth = client(&issuer.tokens(Web::usual()), &person);
+    call(&oauth, wanting(&person, "basic")).await.unwrap();
+    let needs_newest = |sent: &Sent| match sent.authorization.as_deref() {
+        Some("Bearer access-2") => Ok(()),
+        _ => Err((
+            403,
+            r#"Bearer error="insufficient_scope", scope="write""#.to_owned(),
+        )),
+    };
+
+    is_away.store(true, Ordering::Relaxed);
+    call(&oauth, needs_newest).await.unwrap_err();
+    is_away.store(false, Ordering::Relaxed);
+
+    assert_eq!(call(&oauth, needs_newest).await.unwrap(), Ended::In);
 }

@@ -5,6 +5,8 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use fs4::{FileExt, TryLockError};
@@ -63,9 +65,7 @@ impl Disk {
 
     /// Reads, changes and writes while nobody else does.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Kept) -> T) -> Result<T, Failure> {
-        let lock = self.lock_file("logins.lock")?;
-        // Held for the time of one write, so that waiting here is short.
-        FileExt::lock(&lock).map_err(|error| self.failure("cannot be locked", &error))?;
+        let _lock = self.lock_for_writing()?;
         let mut kept = self.read()?;
         let changed = change(&mut kept);
         self.write(&kept)
@@ -81,6 +81,20 @@ impl Disk {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(self.failure("cannot be locked", &error)),
         }
+    }
+
+    /// Waits for the time of one write, which is short, unless somebody was stopped in the middle of it.
+    fn lock_for_writing(&self) -> Result<File, Failure> {
+        const PAUSE: Duration = Duration::from_millis(10);
+        const MOST_PAUSES: usize = 3000;
+        for _ in 0..MOST_PAUSES {
+            if let Some(lock) = self.try_lock("logins.lock")? {
+                return Ok(lock);
+            }
+            thread::sleep(PAUSE);
+        }
+        let error = io::Error::from(io::ErrorKind::TimedOut);
+        Err(self.failure("is locked by another process", &error))
     }
 
     /// Lock files stay: whoever removed one would let two hold the lock, each of its own file.
