@@ -214,7 +214,7 @@ async fn a_refresh_that_the_server_does_not_know_us_for_registers_anew() {
     let oauth = client(&web, &person).store(store.clone());
     call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
     issuer.end_access();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
     let web = web.rule(|heard| {
         heard
             .field("refresh_token")

@@ -1,6 +1,6 @@
 //! Keeping a token fresh.
 
-use std::{pin::Pin, task::Poll, time::Duration};
+use std::{pin::Pin, task::Poll};
 
 use turnbuckle_ledger::req;
 
