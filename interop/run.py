@@ -6,6 +6,7 @@ run.py [WORD…]     all peers, or those whose name contains one of the words
 import concurrent.futures
 import sys
 
+import authorization
 import clients
 import context
 import servers
@@ -17,13 +18,14 @@ AT_ONCE = 4
 
 
 def main(words):
-    rows = clients.ROWS + context.ROWS + servers.ROWS
+    rows = [*clients.ROWS, *context.ROWS, *servers.ROWS, *authorization.rows(words)]
     ours = [row for row in rows if not words or any(word in row.name for word in words)]
     if not ours:
         sys.exit(f"error: no peer is named like {' or '.join(words)}")
     LOGS.mkdir(parents=True, exist_ok=True)
     run("cargo", "build", "--quiet", "-p", "turnbuckle-examples", "--example", "everything")
-    run("cargo", "build", "--quiet", "-p", "turnbuckle-interop-client", "-p", "turnbuckle-cli")
+    run("cargo", "build", "--quiet", "-p", "turnbuckle-interop-client", "-p", "turnbuckle-interop-auth", "-p",
+        "turnbuckle-cli")
     missing = install(row.package for row in ours)
     failures = [f"{row.name} {row.revision}: cannot be installed: {missing[row.package]}"
                 for row in ours if row.package in missing]
@@ -31,15 +33,18 @@ def main(words):
     their_clients = [row for row in had if isinstance(row, clients.Client)]
     agents = [row for row in had if isinstance(row, context.Context)]
     their_servers = [row for row in had if isinstance(row, servers.Server)]
+    logins = [row for row in had if isinstance(row, authorization.Login)]
     with clients.Server() as server:
         run_all([(row, transport, server) for row in their_clients for transport in row.transports] +
-                [(row, transport) for row in agents + their_servers for transport in row.transports])
+                [(row, transport) for row in agents + their_servers + logins for transport in row.transports])
     if their_clients:
         print_matrix("their client, our server", their_clients, clients.REASONS)
     if agents:
         print_matrix("their client, turnbuckle serve", agents)
     if their_servers:
         print_matrix("our client, their server", their_servers)
+    if logins:
+        authorization.print_cases(logins)
     return summary(had, failures + server.failures)
 
 

@@ -22,6 +22,11 @@ pub trait Authorize: Send + Sync + 'static {
     /// May take minutes, since people log in.
     fn refused<'a>(&'a self, refused: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>>;
 
+    /// Returns the extensions of the protocol by which tokens are got; the client declares them.
+    fn extensions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Hears the nonce that a server wants in the next proof.
     fn nonce(&self, nonce: &str) {
         let _ = nonce;
@@ -39,6 +44,10 @@ impl<A: Authorize + ?Sized> Authorize for Arc<A> {
 
     fn refused<'a>(&'a self, refused: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
         (**self).refused(refused)
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        (**self).extensions()
     }
 
     fn nonce(&self, nonce: &str) {

@@ -10,6 +10,8 @@
 pub mod authorization;
 pub mod device;
 pub mod discovery;
+#[cfg(test)]
+mod hostile;
 pub mod registration;
 #[cfg(test)]
 mod testing;

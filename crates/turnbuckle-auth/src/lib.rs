@@ -12,6 +12,9 @@
 //!
 //! A client on HTTP asks an [`Authorize`] for what to send along, and tells it of refusals; a [`Failure`] says at which step
 //! there was no token, and what to do about it.
+//!
+//! With the feature `server` there is `server::ResourceServer`, the guard of a server whose callers come with tokens; with `jwt`,
+//! which comes along, `jwt` and `dpop`: keys, signatures, and proofs that a key is there.
 
 mod authorize;
 mod challenge;

@@ -121,8 +121,8 @@ impl ResourceServer {
             dpop: DpopPolicy::default(),
             proofs: Proofs::default(),
             documents: Documents::default(),
-            verified: Cache::new(10_000),
-            rejected: Cache::new(10_000),
+            verified: Cache::new(4_096),
+            rejected: Cache::new(4_096),
             fetch,
             clock: Clock::default(),
         })

@@ -1,5 +1,7 @@
 //! The command line as clap reads it.
 
+mod authorization;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 use crate::secret::Secret;
+pub(crate) use authorization::{Authorization, token};
 
 /// Call MCP servers from a terminal
 ///
@@ -85,6 +88,10 @@ pub(crate) struct Options {
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     pub(crate) color: Color,
+
+    /// Who we are to a server.
+    #[command(flatten)]
+    pub(crate) authorization: Authorization,
 }
 
 /// An era of the protocol.
@@ -125,6 +132,9 @@ pub(crate) enum Command {
     Info(commands::Info),
     Listen(commands::Listen),
     Ping(commands::Ping),
+    Login(commands::Login),
+    Logout(commands::Logout),
+    Whoami(commands::Whoami),
     Servers(commands::Servers),
     Serve(commands::Serve),
     #[command(name = "context")]

@@ -6,6 +6,8 @@ mod completions;
 mod context;
 mod info;
 mod listen;
+mod login;
+mod logout;
 mod man;
 mod ping;
 mod prompt;
@@ -16,6 +18,7 @@ mod serve;
 mod servers;
 mod skills;
 mod tools;
+mod whoami;
 
 pub(crate) use call::Call;
 pub(crate) use complete::Complete;
@@ -23,6 +26,8 @@ pub(crate) use completions::Completions;
 pub(crate) use context::Memory;
 pub(crate) use info::Info;
 pub(crate) use listen::Listen;
+pub(crate) use login::{Login, Wish};
+pub(crate) use logout::Logout;
 pub(crate) use man::Man;
 pub(crate) use ping::Ping;
 pub(crate) use prompt::Prompt;
@@ -33,6 +38,7 @@ pub(crate) use serve::Serve;
 pub(crate) use servers::Servers;
 pub(crate) use skills::Skills;
 pub(crate) use tools::Tools;
+pub(crate) use whoami::Whoami;
 
 use crate::arguments::Command;
 use crate::context::Context;
@@ -52,6 +58,9 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result {
         Command::Info(command) => command.run(context).await,
         Command::Listen(command) => command.run(context).await,
         Command::Ping(command) => command.run(context).await,
+        Command::Login(command) => command.run(context).await,
+        Command::Logout(command) => command.run(context).await,
+        Command::Whoami(command) => command.run(context).await,
         Command::Servers(command) => command.run(context),
         Command::Serve(command) => command.run(context).await,
         Command::Memory(command) => command.run(context),

@@ -1,5 +1,6 @@
 //! What went wrong, how to go on, and the exit code that says so.
 
+mod of_auth;
 mod of_client;
 mod of_context;
 
@@ -8,7 +9,7 @@ use std::io;
 use std::process::ExitCode;
 
 use anstyle::Style;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::output::{plain, style};
 
@@ -19,6 +20,7 @@ pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
     document: Option<Box<Value>>,
+    wants_login: bool,
 }
 
 /// Who has the last word.
@@ -52,6 +54,7 @@ impl Failure {
             message,
             hint: None,
             document: None,
+            wants_login: false,
         }
     }
 
@@ -69,6 +72,24 @@ impl Failure {
     /// Returns what the server said, for programs.
     pub(crate) fn as_document(&self) -> Option<&Value> {
         self.document.as_deref()
+    }
+
+    /// Notes that the server wants to know who asks.
+    pub(crate) fn wanting_login(mut self) -> Self {
+        self.wants_login = true;
+        self
+    }
+
+    /// Says how to log in, if that is what is missing.
+    pub(crate) fn or_login(mut self, hint: impl FnOnce() -> String) -> Self {
+        if !self.wants_login {
+            return self;
+        }
+        let hint = hint();
+        let nothing = || Box::new(json!({ "error": { "message": self.message } }));
+        let document = self.document.get_or_insert_with(nothing);
+        document["error"]["cure"] = hint.clone().into();
+        self.hint(hint)
     }
 
     /// Says how to go on, unless that is said already.

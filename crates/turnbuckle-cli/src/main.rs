@@ -2,19 +2,28 @@
 //!
 //! [`arguments`] is the command line, [`commands`] has a file for each command. [`servers`] finds servers in the
 //! configurations that people have, [`trust`] asks before a project's commands run, [`known_tools`] before a tool is
-//! called that has changed; both remember by [`state`]. [`pairs`] makes arguments of calls, [`form`] and [`visit`] ask
-//! what a server wants to know, and [`output`] is what people see.
+//! called that has changed; both remember by [`state`]. [`logins`] are what the user is known by to servers that ask.
+//! [`pairs`] makes arguments of calls, [`form`] and [`visit`] ask what a server wants to know, and [`output`] is what people
+//! see.
 
+mod account;
 mod arguments;
 mod commands;
 mod context;
+mod credentials;
 mod environment;
 mod failure;
 mod form;
 mod known_tools;
+#[cfg(feature = "tls")]
+mod logins;
+#[cfg(not(feature = "tls"))]
+#[path = "no_logins.rs"]
+mod logins;
 mod memory;
 mod output;
 mod pairs;
+mod place;
 mod questions;
 mod secret;
 mod servers;

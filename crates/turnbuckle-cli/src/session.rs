@@ -1,23 +1,17 @@
-//! From a target to a client: finds the server, asks for consent, connects, and closes in the end.
+//! From a target to a client: connects, and closes in the end.
 
-use std::io;
-use std::path::Path;
 use std::time::Duration;
 
-use turnbuckle_client::http::Http;
-use turnbuckle_client::stdio::Child;
-use turnbuckle_client::unix::Unix;
-use turnbuckle_client::{self as client, Call, Client, ClientBuilder, EraChoice, Patience};
+use turnbuckle_client::{Call, Client, ClientBuilder, EraChoice, Patience};
 use turnbuckle_protocol::types::LogLevel;
 
 use crate::arguments::Era;
 use crate::context::Context;
-use crate::failure::{Failure, Result, warning};
+use crate::failure::{Failure, Result};
+use crate::logins;
+use crate::place::{self, Place};
 use crate::questions::Questions;
-use crate::secret::Secret;
-use crate::servers::{self, Entry, Remote, Server, Start};
 use crate::target::Target;
-use crate::trust::{self, Asking};
 
 /// How long a server may be silent while its user may be typing.
 const LENIENT: Duration = Duration::from_secs(600);
@@ -30,12 +24,18 @@ pub(crate) async fn with<T>(
     context: &Context,
     work: impl AsyncFnOnce(&Client) -> Result<T>,
 ) -> Result<T> {
-    let connecting = connect(target, context);
-    let client = interruptible(connecting).await?;
-    let done = interruptible(work(&client)).await;
-    context.voice.quiet();
-    client.close().await;
-    done
+    let place = place::find(target, context)?;
+    let names_us = place.names_us();
+    let done = async {
+        let client = interruptible(connect(place, target, context)).await?;
+        let done = interruptible(work(&client)).await;
+        context.voice.quiet();
+        client.close().await;
+        done
+    };
+    let advice = || logins::advice(target, names_us);
+    done.await
+        .map_err(|failure: Failure| failure.or_login(advice))
 }
 
 /// Gives a call the time that the user gave it, and shows how far it has come.
@@ -63,7 +63,8 @@ pub(crate) async fn until_stopped(
     with(target, context, stoppable).await
 }
 
-async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+/// Does something until it is done, or the user has had enough.
+pub(crate) async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         // Whoever takes Ctrl-C for something else does so first.
         biased;
@@ -95,12 +96,16 @@ async fn stop() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-async fn connect(target: &Target, context: &Context) -> Result<Client> {
-    let place = place(target, context)?;
+async fn connect(place: Place, target: &Target, context: &Context) -> Result<Client> {
+    let place = match place {
+        Place::Here(place) => place,
+        Place::Web(remote) => logins::authorized(target, &remote, context).await?.into(),
+    };
     Ok(builder(target, context).connect(place).await?)
 }
 
-fn builder(target: &Target, context: &Context) -> ClientBuilder {
+/// Prepares a client that speaks with the user.
+pub(crate) fn builder(target: &Target, context: &Context) -> ClientBuilder {
     let options = &context.options;
     let log = context.voice.clone();
     let can_ask = context.environment.terminal.asks;
@@ -132,105 +137,4 @@ fn builder(target: &Target, context: &Context) -> ClientBuilder {
             .on_oddity(move |oddity| oddities.aside("?", &oddity.to_string()));
     }
     builder
-}
-
-/// Finds out where a server is.
-fn place(target: &Target, context: &Context) -> Result<client::Target> {
-    let headers = &context.options.headers;
-    match target {
-        Target::Url(url) => Ok(http(url, headers, false, context).into()),
-        Target::Unix(path) => Ok(Unix::new(context.environment.cwd.join(path)).into()),
-        Target::Command(words) => {
-            let (program, arguments) = words
-                .split_first()
-                .ok_or_else(|| Failure::not_asked("there is no command behind `--`"))?;
-            Ok(listened(Child::new(program).args(arguments), context).into())
-        }
-        Target::Named(name) => configured(name, context),
-    }
-}
-
-fn configured(name: &str, context: &Context) -> Result<client::Target> {
-    let environment = &context.environment;
-    let found = servers::find(environment, context.options.config.as_deref());
-    for message in &found.warnings {
-        context.voice.say(&warning(message));
-    }
-    let server = found.pick(name).ok_or_else(|| {
-        Failure::not_asked(format!("no server `{name}` is configured"))
-            .hint("`turnbuckle servers` lists those that are; a program is started by `-- PROGRAM`")
-    })?;
-    let entry = server.resolve(environment).map_err(|error| {
-        let file = server.file.display();
-        Failure::not_asked(format!("`{name}` of {file} cannot be used: {error}"))
-    })?;
-    ensure_trust(server, &entry, context)?;
-    Ok(match &entry {
-        Entry::Start(start) => child(start, server, context).into(),
-        Entry::Remote(remote) => remote_place(remote, context).into(),
-    })
-}
-
-fn ensure_trust(server: &Server, entry: &Entry, context: &Context) -> Result {
-    let mut reader = io::stdin().lock();
-    let mut writer = anstream::stderr().lock();
-    let asking = match (context.options.yes, context.environment.terminal.asks) {
-        (true, _) => Asking::Yes,
-        (false, true) => Asking::Terminal(&mut reader, &mut writer),
-        (false, false) => Asking::NoTerminal,
-    };
-    trust::ensure(server, entry, &context.environment, asking)
-}
-
-fn child(start: &Start, server: &Server, context: &Context) -> Child {
-    let folder = start.folder(server);
-    // A path is meant from the folder of its file, wherever we stand.
-    let program = match Path::new(&start.program).components().count() {
-        0 | 1 => start.program.clone().into(),
-        _ => folder.join(&start.program),
-    };
-    let variables = start.env.iter().map(|(name, value)| (name, value.reveal()));
-    let child = Child::new(program)
-        .args(&start.arguments)
-        .envs(variables)
-        .current_dir(folder);
-    listened(child, context)
-}
-
-fn listened(child: Child, context: &Context) -> Child {
-    if !context.options.verbose {
-        return child;
-    }
-    let voice = context.voice.clone();
-    child.on_stderr(move |line| voice.aside("!", line))
-}
-
-fn remote_place(remote: &Remote, context: &Context) -> Http {
-    let given = context.options.headers.iter();
-    let named = |name: &str| {
-        given
-            .clone()
-            .any(|(other, _)| other.eq_ignore_ascii_case(name))
-    };
-    // What is said on the command line counts more.
-    let mut headers = remote.headers.clone();
-    headers.retain(|(name, _)| !named(name));
-    headers.extend(given.clone().cloned());
-    http(&remote.url, &headers, remote.sse, context)
-}
-
-fn http(url: &str, headers: &[(String, Secret)], sse: bool, context: &Context) -> Http {
-    if context.options.verbose {
-        let shown = headers.iter().map(|(name, _)| format!(", {name}: ***"));
-        let shown: String = shown.collect();
-        context.voice.aside(
-            "*",
-            &format!("{}{shown}", url.split('?').next().unwrap_or(url)),
-        );
-    }
-    let place = Http::new(url);
-    let place = if sse { place.only_http_sse() } else { place };
-    headers.iter().fold(place, |place, (name, value)| {
-        place.header(name, value.reveal())
-    })
 }

@@ -4,6 +4,8 @@
 
 use std::io;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use turnbuckle_protocol::types::ElicitAction;
 
@@ -88,8 +90,22 @@ pub(crate) fn open(url: &str) -> io::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command.spawn().map(drop)
+    let mut opener = command.spawn()?;
+    // It ends at once if there is no browser, and may stay as long as one that it has started.
+    for _ in 0..LOOKS {
+        thread::sleep(PAUSE);
+        match opener.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(_) => return Err(io::Error::other(format!("`{program}` has found none"))),
+            None => {}
+        }
+    }
+    Ok(())
 }
+
+/// How often, and in which distance, to look whether a browser could be started.
+const LOOKS: u32 = 25;
+const PAUSE: Duration = Duration::from_millis(20);
 
 fn is_web(url: &str) -> bool {
     let begins = |scheme: &str| {

@@ -202,6 +202,14 @@ impl ClientBuilder {
         let hub = Hub::new(self.limits.clone(), self.listeners.clone());
         Inner::connect(self, target, hub).await.map(Client::from)
     }
+
+    /// Declares extensions beside those that come from callbacks.
+    pub(crate) fn declare(&mut self, extensions: &[&str]) {
+        let declared = self.capabilities.extensions.get_or_insert_default();
+        for name in extensions {
+            declared.insert((*name).to_owned(), serde_json::json!({}));
+        }
+    }
 }
 
 impl fmt::Debug for ClientBuilder {

@@ -258,6 +258,14 @@ impl CallError {
         }
     }
 
+    /// Describes a call that got no answer because of the connection.
+    pub(crate) fn disconnected(method: &'static str, source: TransportError) -> Self {
+        match source {
+            TransportError::Authorization(source) => Self::Authorization { method, source },
+            source => Self::Disconnected { method, source },
+        }
+    }
+
     pub(crate) fn refused(method: &'static str, source: RpcError, http: Option<HttpFacts>) -> Self {
         Self::Refused {
             method,

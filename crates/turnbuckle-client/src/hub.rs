@@ -19,7 +19,7 @@ use crate::cache::Cache;
 use crate::callbacks::guard;
 use crate::change::Change;
 use crate::client::Inner;
-use crate::error::TransportError;
+use crate::error::{ConnectError, TransportError};
 use crate::given_up::GivenUp;
 use crate::incoming::{self, Received};
 use crate::limits::Limits;
@@ -146,7 +146,10 @@ impl Hub {
             let known = client.agreed();
             if let Err(error) = client.renew(&known).await {
                 tracing::debug!(%error, "no new session");
-                hub.end(TransportError::SessionEnded);
+                hub.end(match error {
+                    ConnectError::Authorization(failure) => TransportError::Authorization(failure),
+                    _ => TransportError::SessionEnded,
+                });
             }
         });
     }

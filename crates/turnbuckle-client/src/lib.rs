@@ -4,6 +4,7 @@
 //! connected to, and the revision is found out underneath.
 
 mod answer;
+pub mod auth;
 mod builder;
 mod cache;
 mod call;

@@ -54,7 +54,8 @@
 //! - `client`, a feature: the other side. One `Client` for every server, wherever it is and whichever revision it speaks;
 //!   `memory` joins one to a server in the same program. The feature `tls` adds `https`.
 //! - `auth`, a feature: who may ask. `auth::server::ResourceServer` verifies tokens before a request is looked at
-//!   ([`Http::guard`](http::Http::guard)); tools, prompts and resources say which scopes they take.
+//!   ([`Http::guard`](http::Http::guard)); tools, prompts and resources say which scopes they take. `auth::client::OAuth` gets
+//!   tokens for `client::http::Http::authorization`, and `client::http::Fetcher` fetches what both have to read.
 //! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
 //! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
 //! - [`testing`]: a client in memory, for tests of your server.

@@ -185,6 +185,10 @@ impl Authorize for OAuth {
         Box::pin(self.renew(refused))
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        self.settings.grant.extensions()
+    }
+
     fn nonce(&self, nonce: &str) {
         self.hand.nonce.set(nonce);
     }

@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -231,4 +232,24 @@ fn what_is_not_signed_is_no_token() {
     assert_eq!(Token::parse(&critical).unwrap_err(), InvalidToken::Critical);
     let long = "a".repeat(Token::MOST_BYTES + 1);
     assert_eq!(Token::parse(&long).unwrap_err(), InvalidToken::TooLong);
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_odd_to_be_looked_at(text in "\\PC{0,200}", parts in prop::collection::vec("[ -~]{0,60}", 0..6)) {
+        let encoded: Vec<_> = parts.iter().map(encode).collect();
+        for text in [text, parts.join("."), encoded.join(".")] {
+            let _ = Token::parse(&text);
+            let _ = Jwks::parse(text.as_bytes());
+            let _ = SigningKey::from_secret(&Secret::new(text));
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded_and_nothing_else_means_the_same(bytes: Vec<u8>, text in "[A-Za-z0-9_-]{0,40}") {
+        prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
+        if let Some(bytes) = decode(&text) {
+            prop_assert_eq!(encode(bytes), text);
+        }
+    }
 }

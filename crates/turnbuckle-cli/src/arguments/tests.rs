@@ -86,6 +86,9 @@ fn help_says_what_a_target_is() {
       info         Show what a server says about itself
       listen       Show what changes, until Ctrl-C
       ping         See whether a server answers, and how fast
+      login        Log in to a server
+      logout       Forget the login to a server
+      whoami       Show as whom you are logged in, to one server or to all of them
       servers      List the servers of the configurations on this machine
       serve        Run the context server: memory for agents, and search in repositories
       context      Take along, bring back, measure or forget what the context server remembers
@@ -138,6 +141,19 @@ fn help_says_what_a_target_is() {
               - never:  Never
               
               [default: auto]
+
+    Authorization:
+          --token <TOKEN>
+              Send this token; other users of this machine can see it, so --token-file is better
+
+          --token-file <FILE>
+              Send the token that stands in this file; - is stdin
+
+          --client-id <ID>
+              Be known to the authorization server by this id, instead of registering there
+
+          --client-secret-file <FILE>
+              Show who we are by the secret in this file, which belongs to --client-id; - is stdin
 
     Examples:
       turnbuckle tools https://example.com/mcp
@@ -226,6 +242,19 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
               - never:  Never
               
               [default: auto]
+
+    Authorization:
+          --token <TOKEN>
+              Send this token; other users of this machine can see it, so --token-file is better
+
+          --token-file <FILE>
+              Send the token that stands in this file; - is stdin
+
+          --client-id <ID>
+              Be known to the authorization server by this id, instead of registering there
+
+          --client-secret-file <FILE>
+              Show who we are by the secret in this file, which belongs to --client-id; - is stdin
     "#);
 }
 

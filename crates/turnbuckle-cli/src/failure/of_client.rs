@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use serde_json::json;
-use turnbuckle_client::{CallError, ConnectError, SkillError, TransportError};
+use turnbuckle_client::{CallError, ConnectError, HttpRefusal, SkillError, TransportError};
 
 use super::Failure;
 
@@ -11,7 +11,12 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         let failure = Self::not_asked(chain(&error));
         match &error {
+            ConnectError::Unreachable(TransportError::Refused(refusal)) if is_denied(refusal) => {
+                Self::not_asked(format!("the server wants to know who asks: {refusal}"))
+                    .wanting_login()
+            }
             ConnectError::Unreachable(source) => with_hint(failure, source),
+            ConnectError::Authorization(failure) => failure.into(),
             ConnectError::TimedOut { .. } => failure.hint("wait longer with `--timeout`"),
             ConnectError::NoCommonRevision { .. } => failure.hint("try another `--era`"),
             _ => failure,
@@ -32,6 +37,7 @@ impl From<CallError> for Failure {
             CallError::TimedOut { .. } => {
                 Self::not_asked(message).hint("wait longer with `--timeout`")
             }
+            CallError::Authorization { source, .. } => source.into(),
             CallError::Disconnected { source, .. } => with_hint(Self::not_asked(message), source),
             _ => Self::not_asked(message),
         }
@@ -49,8 +55,8 @@ impl From<SkillError> for Failure {
 
 fn with_hint(failure: Failure, error: &TransportError) -> Failure {
     match error {
+        TransportError::Refused(refusal) if is_denied(refusal) => failure.wanting_login(),
         TransportError::Refused(refusal) => match refusal.status.as_u16() {
-            401 | 403 => failure.hint("send a token with `--header 'Authorization: Bearer …'`"),
             404 | 405 => failure.hint("see whether the URL is the one of the MCP endpoint"),
             _ => failure,
         },
@@ -59,6 +65,11 @@ fn with_hint(failure: Failure, error: &TransportError) -> Failure {
         }
         _ => failure,
     }
+}
+
+/// Whether a server would answer somebody else.
+fn is_denied(refusal: &HttpRefusal) -> bool {
+    matches!(refusal.status.as_u16(), 401 | 403)
 }
 
 /// Returns what an error says, and what is below it.

@@ -70,6 +70,24 @@ impl Entry {
     }
 }
 
+impl Remote {
+    /// Names a URL, and nothing else.
+    pub(crate) fn at(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            sse: false,
+            headers: Vec::new(),
+            from_env: Vec::new(),
+        }
+    }
+
+    /// Says whether its headers tell the server who we are.
+    pub(crate) fn names_us(&self) -> bool {
+        let mut headers = self.headers.iter();
+        headers.any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    }
+}
+
 impl Start {
     /// Returns the folder that the program is started in.
     pub(crate) fn folder(&self, server: &Server) -> PathBuf {

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod authority;
 mod calls;
 mod changing;
 mod configured;
@@ -12,8 +13,11 @@ mod flow;
 mod http;
 mod listening;
 mod lists;
+mod logging_in;
 mod programs;
 mod serve;
+#[cfg(feature = "tls")]
+mod serve_authorization;
 mod serving;
 mod stage;
 mod terminal;

@@ -13,7 +13,7 @@ use crate::stage::Stage;
 /// Runs the binary at a terminal.
 pub(crate) struct Session {
     keyboard: File,
-    seen: String,
+    pub(crate) seen: String,
     child: Child,
 }
 
@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// Presses Ctrl-C, and waits for the end only so long.
-    fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         let id = self.child.id().to_string();
         Command::new("kill").args(["-INT", &id]).status().unwrap();
         let begun = Instant::now();

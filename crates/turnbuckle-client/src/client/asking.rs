@@ -223,8 +223,7 @@ fn invalid(method: &'static str, error: &serde_json::Error) -> CallError {
 fn disconnected(method: &'static str, source: TransportError) -> CallError {
     match source {
         TransportError::NotAnAnswer { reason } => CallError::InvalidAnswer { method, reason },
-        TransportError::Authorization(source) => CallError::Authorization { method, source },
-        source => CallError::Disconnected { method, source },
+        source => CallError::disconnected(method, source),
     }
 }
 

@@ -28,6 +28,9 @@ pub(crate) async fn reach(
 ) -> Result<Arc<Inner>, ConnectError> {
     let url: Url = http.url.parse()?;
     let name = Some(url.origin().to_string());
+    if let Some(authorization) = &http.authorization {
+        settings.declare(authorization.extensions());
+    }
     let mut refusal = None;
     if http.ways == Ways::Both {
         let endpoint = Endpoint::new(http.wire(&url, &hub)?, url.clone());

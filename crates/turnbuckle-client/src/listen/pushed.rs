@@ -48,7 +48,7 @@ pub(super) async fn listen(
             Signal::End(TransportError::ClosedByUs) => return ears.hear(Heard::Ended).await,
             Signal::End(source) => {
                 let method = "subscriptions/listen";
-                let error = CallError::Disconnected { method, source };
+                let error = CallError::disconnected(method, source);
                 return ears.fail(error).await;
             }
         }

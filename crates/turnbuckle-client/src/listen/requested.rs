@@ -113,21 +113,20 @@ fn ended(answer: Result<Answer, TransportError>, acknowledged: bool, gone: bool)
             Err(error) => Outcome::Failed(CallError::refused(LISTEN, error, answer.http)),
         },
         Err(TransportError::ClosedByUs) => Outcome::Ended,
-        Err(TransportError::Authorization(source)) => {
-            let method = LISTEN;
-            Outcome::Failed(CallError::Authorization { method, source })
+        Err(source) if gone || is_forbidden(&source) => {
+            Outcome::Failed(CallError::disconnected(LISTEN, source))
         }
-        Err(source) if gone || is_forbidden(&source) => Outcome::Failed(CallError::Disconnected {
-            method: LISTEN,
-            source,
-        }),
         Err(_) => Outcome::Lost { acknowledged },
     }
 }
 
 /// Says whether the server no longer lets us in: asking again and again would change nothing.
 fn is_forbidden(error: &TransportError) -> bool {
-    matches!(error, TransportError::Refused(refusal) if matches!(refusal.status.as_u16(), 401 | 403))
+    match error {
+        TransportError::Refused(refusal) => matches!(refusal.status.as_u16(), 401 | 403),
+        TransportError::Authorization(_) => true,
+        _ => false,
+    }
 }
 
 fn request(

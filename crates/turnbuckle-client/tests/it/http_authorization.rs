@@ -114,6 +114,10 @@ async fn credentials_of_any_scheme_go_along() {
         fn refused<'a>(&'a self, _: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
             Box::pin(std::future::ready(Ok(Next::GiveUp)))
         }
+
+        fn extensions(&self) -> &'static [&'static str] {
+            &["com.example/signatures"]
+        }
     }
     let fake = server(MODERN, |_| None);
     let shared: Arc<dyn Authorize> = Arc::new(Key);
@@ -125,6 +129,9 @@ async fn credentials_of_any_scheme_go_along() {
     for seen in fake.seen() {
         assert_eq!(seen.header("x-signature"), "sesame");
         assert_eq!(seen.header("x-team"), "a");
+        let message = seen.json();
+        let declared = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(declared["extensions"]["com.example/signatures"], json!({}));
     }
 }
 

@@ -34,6 +34,19 @@ pub enum Grant {
 }
 
 impl Grant {
+    /// Returns the extensions of the protocol that have it.
+    pub(super) fn extensions(&self) -> &'static [&'static str] {
+        match self {
+            Grant::ClientCredentials | Grant::ClientCredentialsJwt(_) => {
+                &["io.modelcontextprotocol/oauth-client-credentials"]
+            }
+            Grant::Enterprise { .. } => {
+                &["io.modelcontextprotocol/enterprise-managed-authorization"]
+            }
+            _ => &[],
+        }
+    }
+
     /// Returns what the client signs with to show who it is.
     pub(super) fn key(&self) -> Option<&SigningKey> {
         match self {
@@ -45,5 +58,48 @@ impl Grant {
     /// Whether somebody has to do something for each login.
     pub(super) fn needs_a_person(&self) -> bool {
         matches!(self, Grant::Code | Grant::Device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use turnbuckle_ledger::req;
+
+    use super::*;
+    use crate::{
+        Authorize,
+        client::{OAuth, testing::Web},
+    };
+
+    #[test]
+    fn what_an_extension_brought_is_declared_by_its_name() {
+        req!("ext-cc.identifier", "ext-ema.identifier");
+        let declared = |grant| {
+            let fetch = Arc::new(Web::default());
+            let client = OAuth::new("https://a.example/mcp", fetch).grant(grant);
+            Authorize::extensions(&client)
+        };
+        let enterprise = Grant::Enterprise {
+            idp_token_endpoint: "https://idp.example/token".to_owned(),
+            idp_client_id: "desk".to_owned(),
+            idp_client_secret: None,
+            id_token: Secret::new("sesame"),
+        };
+        let key = SigningKey::generate().unwrap();
+
+        assert_eq!(declared(Grant::Code), [""; 0]);
+        assert_eq!(declared(Grant::Device), [""; 0]);
+        for grant in [Grant::ClientCredentials, Grant::ClientCredentialsJwt(key)] {
+            assert_eq!(
+                declared(grant),
+                ["io.modelcontextprotocol/oauth-client-credentials"]
+            );
+        }
+        assert_eq!(
+            declared(enterprise),
+            ["io.modelcontextprotocol/enterprise-managed-authorization"]
+        );
     }
 }

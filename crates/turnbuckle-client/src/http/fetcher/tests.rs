@@ -2,6 +2,7 @@ use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
 use serde_json::json;
 use tokio::time::Instant;
+use turnbuckle_ledger::req;
 
 use super::*;
 use crate::{
@@ -136,6 +137,7 @@ mod places {
 
     #[tokio::test]
     async fn a_server_sends_us_only_into_networks_that_it_is_in_itself() {
+        req!("security.ssrf.consider", "security.ssrf.private");
         for (server, public, private, loopback) in [
             (PUBLIC, true, false, false),
             (PRIVATE, true, true, false),
@@ -293,6 +295,7 @@ mod places {
 
     #[tokio::test]
     async fn plain_http_stays_on_this_machine() {
+        req!("security.ssrf.https");
         let localhost = [("localhost", "127.0.0.1"), ("a.localhost", "::1")];
         for url in [
             "http://127.0.0.1/x",
@@ -541,6 +544,7 @@ mod redirects {
 
     #[tokio::test]
     async fn nothing_leads_away_from_its_origin() {
+        req!("security.ssrf.private");
         for location in [
             "http://127.0.0.1:81/b",
             "https://127.0.0.1/b",

@@ -31,6 +31,11 @@ impl Authorization {
     pub(crate) fn new(authorize: impl Authorize) -> Self {
         Self(Arc::new(authorize))
     }
+
+    /// Returns the extensions by which credentials are got.
+    pub(crate) fn extensions(&self) -> &'static [&'static str] {
+        self.0.extensions()
+    }
 }
 
 impl Wire {

@@ -1,0 +1,128 @@
+//! Our own server with a guard before it, in both eras and on both of its transports.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnbuckle_auth::{Challenge, Scopes};
+use turnbuckle_client::{CallError, Client, EraChoice, http::Http};
+use turnbuckle_protocol::Principal;
+use turnbuckle_protocol::guard::{BoxFuture, Document, Guard, Refusal, Visit};
+use turnbuckle_server::{
+    Context, Server, Tool, ToolError,
+    http::{self as server_http, HttpSse},
+};
+
+use crate::wallet::Wallet;
+
+/// Lets in who has a token; from the second on it is good for writing too.
+struct Door;
+
+impl Guard for Door {
+    fn admit<'a>(&'a self, visit: Visit<'a>) -> BoxFuture<'a, Result<Arc<Principal>, Refusal>> {
+        let token = visit.authorization.first().copied().unwrap_or_default();
+        let admitted = match token.strip_prefix("Bearer token-") {
+            None => Err(Refusal::new(401, "who is it?").challenge(Challenge::bearer())),
+            Some(number) => {
+                let mut principal = Principal::new("door", "ada");
+                if number != "1" {
+                    principal.scopes.insert("write".to_owned());
+                }
+                Ok(Arc::new(principal))
+            }
+        };
+        Box::pin(std::future::ready(admitted))
+    }
+
+    fn lacking(&self, _: &Principal, needed: &BTreeSet<String>) -> Refusal {
+        let needed: Vec<_> = needed.iter().map(String::as_str).collect();
+        let scopes: Scopes = needed.join(" ").parse().unwrap();
+        let challenge = Challenge::bearer()
+            .error("insufficient_scope", "more is needed")
+            .scope(&scopes);
+        Refusal::new(403, "more is needed").challenge(challenge)
+    }
+
+    fn document<'a>(&'a self, _: &'a str) -> Option<BoxFuture<'a, Document>> {
+        None
+    }
+}
+
+/// Serves in memory behind the door, and says how to get there.
+fn serve() -> impl Fn(&str) -> Http {
+    let tool = |name: &'static str| {
+        Tool::raw(
+            name,
+            json!({ "type": "object" }),
+            async move |_: Value, _: Context| Ok::<_, ToolError>(name.to_owned()),
+        )
+    };
+    let server = Server::new("guarded", "1.0")
+        .tool(tool("read"))
+        .tool(tool("write").scopes(["write"]));
+    let (connector, listener) = server_http::memory();
+    let http = server_http::Http::new(server)
+        .allow_host("own.test")
+        .http_sse(HttpSse::new())
+        .guard(Door);
+    tokio::spawn(http.serve(listener));
+    move |path| {
+        let connector = connector.clone();
+        Http::new(format!("http://own.test{path}")).through(move || {
+            let connector = connector.clone();
+            async move { connector.connect().await }
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_a_call_and_a_larger_scope() {
+    for era in [EraChoice::Auto, EraChoice::Modern, EraChoice::Legacy] {
+        let wallet = Wallet::taking(Duration::from_secs(300));
+        let target = serve()("/mcp").authorization(wallet.clone());
+
+        let client = Client::builder("test", "1").era(era).connect(target).await;
+        let client = client.unwrap();
+        client.call_tool("read", json!({})).await.unwrap();
+        let before = wallet.logins();
+        client.call_tool("write", json!({})).await.unwrap();
+
+        assert_eq!((before, wallet.logins()), (1, 2));
+        let told = wallet.told();
+        assert_eq!((told[0].status, told[0].generation), (401, 0));
+        let last = told.last().unwrap();
+        assert_eq!((last.status, last.generation), (403, 1));
+        assert_eq!(last.challenges, ["Bearer write"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_by_the_older_transport() {
+    let wallet = Wallet::taking(Duration::from_secs(300));
+    let target = serve()("/sse")
+        .only_http_sse()
+        .authorization(wallet.clone());
+
+    let client = Client::builder("test", "1").connect(target).await.unwrap();
+    client.call_tool("read", json!({})).await.unwrap();
+    // What is answered on a stream has no status to be refused with.
+    let error = client.call_tool("write", json!({})).await.unwrap_err();
+
+    assert!(error.rpc().is_some(), "{error:?}");
+    assert_eq!(wallet.logins(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_write_is_told_what_it_takes() {
+    let wallet = Wallet::default();
+    let target = serve()("/mcp").authorization(wallet.clone());
+    let client = Client::builder("test", "1").connect(target).await.unwrap();
+    wallet.gives_up();
+
+    let error = client.call_tool("write", json!({})).await.unwrap_err();
+
+    assert_eq!(error.status().unwrap(), 403);
+    assert!(matches!(error, CallError::Disconnected { .. }), "{error:?}");
+    client.call_tool("read", json!({})).await.unwrap();
+}

@@ -1,0 +1,44 @@
+//! How our client gets its tokens in a case.
+
+use std::{error::Error, sync::Arc};
+
+use turnbuckle_auth::Secret;
+use turnbuckle_auth::client::{Dpop, Grant, Loopback, MemoryStore, OAuth};
+use turnbuckle_auth::jwt::{Algorithm, SigningKey};
+use turnbuckle_client::http::Fetcher;
+
+use crate::{Known, Task, browser};
+
+/// A client that keeps its login here, with a person who logs in as soon as a browser opens.
+pub(crate) fn oauth(task: &Task, store: MemoryStore) -> Result<OAuth, Box<dyn Error>> {
+    let fetcher = Fetcher::for_server(&task.url)?;
+    let oauth = OAuth::new(&task.url, Arc::new(fetcher))
+        .name("interop")
+        .store(store)
+        .dpop(if task.dpop {
+            Dpop::Always
+        } else {
+            Dpop::WhenWanted
+        })
+        .interact(Loopback::new(|url| {
+            let url = url.to_owned();
+            tokio::spawn(async move { browser::visit(&url).await });
+            Ok(())
+        }));
+    Ok(match task.client {
+        Known::Dynamic => oauth,
+        Known::Known if task.device => oauth.client_id("known").grant(Grant::Device),
+        Known::Known => oauth.client_id("known"),
+        Known::Document => oauth.metadata_document(&task.document),
+        Known::Service => oauth
+            .client_id("service")
+            .client_secret(Secret::new(&task.secret))
+            .grant(Grant::ClientCredentials),
+        Known::Signer => {
+            let key = SigningKey::from_pem(&task.private_key()?, Algorithm::Es256)?;
+            oauth
+                .client_id("signer")
+                .grant(Grant::ClientCredentialsJwt(key))
+        }
+    })
+}
