@@ -58,9 +58,10 @@ impl OAuth {
         match self.newest().await? {
             // Somebody has logged out.
             None => self.hand.let_go(),
-            Some(login) if self.hand.held().is(&login) => {
+            Some(login) if self.hand.held().is(&login) && login.tokens.refresh.is_some() => {
                 self.refresh(&login, &login.server, &turn).await?;
             }
+            // Somebody has refreshed it, or found out that this cannot be done any more.
             Some(login) => {
                 self.hand.hold(login, Came::FromStore)?;
             }
