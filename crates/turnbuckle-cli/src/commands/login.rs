@@ -39,6 +39,10 @@ pub(crate) struct Wish {
     /// Ask for this scope, too; can be given again
     #[arg(long = "scope", value_name = "SCOPE", value_parser = scopes)]
     pub(crate) scopes: Vec<Scopes>,
+
+    /// Come back to this address of this machine, as it is registered for --client-id: http://127.0.0.1:8976/callback
+    #[arg(long, value_name = "URI")]
+    pub(crate) redirect_uri: Option<String>,
 }
 
 impl Login {

@@ -1,6 +1,12 @@
 //! `turnbuckle serve`.
 
+mod authorization;
 mod config;
+#[cfg(feature = "tls")]
+mod guard;
+#[cfg(not(feature = "tls"))]
+#[path = "serve/no_guard.rs"]
+mod guard;
 mod http;
 mod log;
 mod offer;
@@ -12,6 +18,7 @@ mod signals;
 mod socket;
 #[cfg(unix)]
 mod socket;
+mod tokens;
 mod welcome;
 
 use std::path::PathBuf;
@@ -34,8 +41,11 @@ use signals::Signals;
 /// and with --verbose every request.
 ///
 /// Settings may also stand in a file, turnbuckle/serve.toml in the folder for configurations or the one that --config
-/// names: listen, data, half-life, roots, and a table `[embeddings]` with url, model and api-key-env. What the command line
-/// says counts more.
+/// names: listen, data, half-life, roots, a table `[embeddings]` with url, model and api-key-env, and a table
+/// `[authorization]` with issuer, audience, require-scopes and token-file. What the command line says counts more.
+///
+/// Everybody on this machine may ask, and all of them share one memory, unless --auth-issuer or --token-file says who may.
+/// Then each caller has a memory of its own.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     /// Serve one client on stdin and stdout, and end with it
@@ -58,9 +68,12 @@ pub(crate) struct Serve {
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<String>,
 
+    #[command(flatten)]
+    authorization: authorization::Flags,
+
     /// Listen beyond this machine, where everybody who reaches the port reads and writes all memory
     #[arg(long)]
-    danger_no_authorization: bool,
+    dangerously_allow_unauthenticated: bool,
 }
 
 impl Serve {

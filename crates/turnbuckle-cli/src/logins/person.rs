@@ -43,7 +43,10 @@ impl Person {
             }
             Ok(())
         };
-        let mut loopback = Loopback::new(open).device(move |code| codes.say(&told(code)));
+        let mut loopback = Loopback::new(open).show_codes(move |code| codes.say(&told(code)));
+        if let Some(uri) = &wish.redirect_uri {
+            loopback = loopback.at(uri);
+        }
         if let Some(patience) = context.options.timeout {
             loopback = loopback.patience(patience);
         }
@@ -95,7 +98,7 @@ impl Interact for Person {
         &'a self,
         wanted: Option<&'a str>,
     ) -> BoxFuture<'a, Result<String, Failure>> {
-        Interact::redirect_uri(&self.loopback, wanted)
+        self.loopback.redirect_uri(wanted)
     }
 
     fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
@@ -103,7 +106,7 @@ impl Interact for Person {
     }
 
     fn device<'a>(&'a self, code: &'a DeviceCode) -> BoxFuture<'a, Result<(), Failure>> {
-        Interact::device(&self.loopback, code)
+        self.loopback.device(code)
     }
 }
 

@@ -272,7 +272,7 @@ fn a_login_that_is_over_has_to_be_made_again() {
       answer   401
 
     hint: log in again with `turnbuckle login http://HOST/mcp`
-    --- exit 1
+    --- exit 2
     ");
     insta::assert_snapshot!(run(&stage, &authority, &["ping", &url, "--json"]), @r#"
     {
@@ -292,7 +292,7 @@ fn a_login_that_is_over_has_to_be_made_again() {
       answer   401
 
     hint: log in again with `turnbuckle login http://HOST/mcp`
-    --- exit 1
+    --- exit 2
     "#);
     log_in(&stage, &authority);
     assert!(stage.run(&["ping", &url]).starts_with("answered in"));
@@ -506,6 +506,32 @@ fn a_client_that_is_known_shows_its_secret_and_does_not_register() {
 }
 
 #[test]
+fn a_client_that_is_known_by_its_port_comes_back_to_it() {
+    let stage = Stage::new();
+    let authority = Authority::new(&stage);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("http://{}/back", free.local_addr().unwrap());
+    drop(free);
+    let url = authority.url();
+    let words = ["login", &url, "--no-browser", "--client-id", "me"];
+    let words = [&words[..], &["--redirect-uri", &uri]].concat();
+
+    let begun = Begun::new(stage.command(&words));
+    begun.browse();
+
+    let seen = begun.end(&stage, &authority);
+    assert!(seen.ends_with("You are logged in.\n"), "{seen}");
+    let elsewhere = ["login", &url, "--redirect-uri", "https://evil.example/"];
+    insta::assert_snapshot!(run(&stage, &authority, &elsewhere), @r#"
+    --- stderr
+    error: authorization failed while sending you to log in: "https://evil.example/" is no place on this machine that a browser could come back to
+
+    hint: use a redirect URI as `http://127.0.0.1:8976/callback`
+    --- exit 2
+    "#);
+}
+
+#[test]
 fn a_server_that_wants_more_is_told_of_with_the_login_that_gives_it() {
     let stage = Stage::new();
     let authority = Authority::new(&stage);
@@ -521,7 +547,7 @@ fn a_server_that_wants_more_is_told_of_with_the_login_that_gives_it() {
       answer   403 insufficient_scope
 
     hint: log in again with `turnbuckle login http://HOST/mcp --scope weather:write`
-    --- exit 1
+    --- exit 2
     ");
     let words = ["login", &url, "--no-browser", "--scope", "weather:write"];
     let begun = Begun::new(stage.command(&words));
@@ -539,7 +565,18 @@ fn a_login_that_the_server_does_not_take_is_not_kept() {
     let authority = Authority::new(&stage);
     authority.state().takes_none = true;
 
-    insta::assert_snapshot!(log_in(&stage, &authority), @"");
+    insta::assert_snapshot!(log_in(&stage, &authority), @r"
+    --- stderr
+    Log in at HOST:
+
+      http://HOST/authorize?…
+
+    Open it in a browser on this machine; Ctrl-C gives up.
+    error: authorization failed while using the token: the server refuses the token that `http://HOST` has just given for it
+
+    hint: whoever runs the server must see that it takes tokens of this issuer, with its own URL as their audience
+    --- exit 2
+    ");
     assert!(stage.run(&["whoami"]).contains("logged in nowhere"));
 }
 

@@ -16,6 +16,8 @@ mod lists;
 mod logging_in;
 mod programs;
 mod serve;
+#[cfg(feature = "tls")]
+mod serve_authorization;
 mod serving;
 mod stage;
 mod terminal;

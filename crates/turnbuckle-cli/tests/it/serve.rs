@@ -94,7 +94,11 @@ fn it_does_not_listen_beyond_this_machine_unless_that_is_insisted_on() {
     );
     assert!(seen.ends_with("--- exit 2\n"), "{seen}");
 
-    let words = ["--listen", "0.0.0.0:0", "--danger-no-authorization"];
+    let words = [
+        "--listen",
+        "0.0.0.0:0",
+        "--dangerously-allow-unauthenticated",
+    ];
     let server = Serving::start(&stage, &words);
     assert!(
         server.told.starts_with("http://0.0.0.0:"),
@@ -135,7 +139,7 @@ fn mistakes_in_a_file_are_said_with_their_line() {
       |
     2 | listen-on = "127.0.0.1:1"
       | ^^^^^^^^^
-    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `allow-hosts`, `embeddings`
+    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `allow-hosts`, `embeddings`, `authorization`
     --- exit 2
     "#);
     let seen = stage.run(&["serve", "--config", "missing.toml"]);

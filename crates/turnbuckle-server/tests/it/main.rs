@@ -10,6 +10,7 @@ mod guard_doors;
 mod guard_layer;
 mod guard_post;
 mod guard_scopes;
+mod guard_tokens;
 mod handles;
 mod http_batches;
 mod http_bodies;

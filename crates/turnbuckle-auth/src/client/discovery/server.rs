@@ -2,7 +2,10 @@
 
 use crate::{
     AuthorizationServer, Failure, InvalidMetadata, Step,
-    client::{safe_url, told},
+    client::{
+        safe_url,
+        told::{self, Described},
+    },
     fetch::Fetch,
     well_known,
 };
@@ -35,22 +38,14 @@ pub(super) async fn first_of(
     asking: &Asking<'_>,
     issuers: &[String],
 ) -> Result<AuthorizationServer, Failure> {
-    for issuer in issuers.iter().take(MOST_ISSUERS) {
+    let issuers = &issuers[..issuers.len().min(MOST_ISSUERS)];
+    for issuer in issuers {
         safe_url::check(issuer, STEP, "authorization server")?;
         if let Some(server) = metadata(asking, issuer).await? {
             return Ok(server);
         }
     }
-    let asked: Vec<_> = issuers
-        .iter()
-        .take(MOST_ISSUERS)
-        .map(|issuer| told::shown(issuer))
-        .collect();
-    Err(Failure::new(
-        STEP,
-        format!("there is no metadata of `{}`", asked.join("` or `")),
-    )
-    .cure("whoever runs the server must name an authorization server that has metadata"))
+    Err(nowhere(issuers))
 }
 
 /// Finds the authorization server of a server of 2025-03-26: its own origin.
@@ -64,11 +59,10 @@ pub(super) async fn of_origin(
         return Ok((default_endpoints(origin), Found::DefaultEndpoints));
     };
     // Nobody has named the issuer, so it may be written in both ways that lead to this document.
-    let server = match read(&document, origin) {
-        Err(_) if named(&document, &format!("{origin}/")) => read(&document, &format!("{origin}/")),
-        read => read,
-    };
-    Ok((server?, Found::OriginMetadata))
+    let slashed = format!("{origin}/");
+    let is_slashed = AuthorizationServer::parse(&document.body, &slashed).is_ok();
+    let issuer = if is_slashed { &slashed } else { origin };
+    Ok((read(&document, issuer)?, Found::OriginMetadata))
 }
 
 /// What 2025-03-26 lets a client assume where there is no metadata. PKCE is required there of everyone.
@@ -93,10 +87,6 @@ async fn metadata(
         }
     }
     Ok(None)
-}
-
-fn named(document: &Document, issuer: &str) -> bool {
-    AuthorizationServer::parse(&document.body, issuer).is_ok()
 }
 
 /// Reads metadata, and refuses it if it is of somebody else or leads to a place that is not safe.
@@ -134,4 +124,21 @@ fn check_endpoints(server: &AuthorizationServer) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn nowhere(issuers: &[String]) -> Failure {
+    let asked = issuers
+        .iter()
+        .flat_map(|issuer| well_known::authorization_server(issuer));
+    let asked: Vec<_> = asked.collect();
+    Failure::new(
+        STEP,
+        format!(
+            "there is no metadata of `{}`",
+            told::shown(&issuers.join("` or `"))
+        ),
+    )
+    .request(Described(format!("GET {}", told::shown(&asked.join(", ")))))
+    .answer("nothing is there")
+    .cure("whoever runs the server must name an authorization server that has metadata")
 }

@@ -275,6 +275,10 @@ async fn an_issuer_with_a_path_has_its_metadata_in_three_places_and_never_at_the
     let web = Web::usual().get(BELOW, &resource(&[issuer]));
     let failure = find(&web).await.unwrap_err();
     assert_eq!(failure.step(), Step::ServerMetadata);
+    assert_eq!(
+        failure.asked(),
+        Some(&*format!("GET {}", places.join(", ")))
+    );
     assert_eq!(web.urls()[1..], places);
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
+use super::authorization::Section;
 use super::place::{self, Place};
 use crate::arguments;
 use crate::environment::Environment;
@@ -25,6 +26,7 @@ pub(super) struct Config {
     #[serde(default)]
     pub(super) allow_hosts: Vec<String>,
     pub(super) embeddings: Option<Embeddings>,
+    pub(super) authorization: Option<Section>,
 }
 
 /// Who makes embeddings.
@@ -73,6 +75,9 @@ impl Config {
         self.roots = self
             .roots
             .map(|roots| roots.into_iter().map(&whole).collect());
+        if let Some(section) = &mut self.authorization {
+            section.token_file = section.token_file.take().map(&whole);
+        }
         self.listen = self.listen.map(|listen| match listen {
             Place::Unix(path) => Place::Unix(whole(path)),
             place @ Place::Tcp(_) => place,

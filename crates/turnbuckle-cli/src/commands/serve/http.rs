@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use turnbuckle_server::Server;
 use turnbuckle_server::http::Http;
 
+use super::guard;
 use super::settings::Settings;
 use super::signals::Signals;
 use super::welcome::Welcome;
@@ -36,6 +37,9 @@ pub(super) async fn serve(
     for host in &settings.hosts {
         // Whether it is a host at all was seen when the settings were read.
         http = http.allow_host(host);
+    }
+    if let Some(authorization) = &settings.authorization {
+        http = guard::protect(http, authorization, bound)?;
     }
     Welcome::http(bound, settings).say(context);
     let (end, ending) = oneshot::channel::<()>();

@@ -14,9 +14,12 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::memory;
 
-/// Puts the context server together, for the user who runs it.
+/// Puts the context server together: for the user who runs it, or where callers are known, for each of them.
 pub(super) fn server(settings: &Settings, context: &Context) -> Result<Server> {
-    let owners = Owners::One(memory::owner(&context.environment));
+    let owners = match settings.authorization {
+        Some(_) => Owners::ByPrincipal,
+        None => Owners::One(memory::owner(&context.environment)),
+    };
     let mut server = ContextServer::new(library(settings)?, owners);
     if let Some(half_life) = settings.half_life {
         server = server.half_life(all_kinds(half_life));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Serve;
+use super::authorization::Authorization;
 use super::config::{Config, Embeddings};
 use super::place::Place;
 use crate::context::Context;
@@ -19,6 +20,8 @@ pub(super) struct Settings {
     /// The folders that projects may be in; anywhere if nobody says.
     pub(super) roots: Option<Vec<PathBuf>>,
     pub(super) hosts: Vec<String>,
+    /// Who may ask; everybody who can, if nobody says.
+    pub(super) authorization: Option<Authorization>,
     pub(super) embeddings: Option<Embeddings>,
 }
 
@@ -33,18 +36,31 @@ impl Settings {
             Some(place) => place,
             None => config.listen.unwrap_or(Place::USUAL),
         };
-        // Nobody reaches us but by our stdin then, wherever the file would have us listen.
-        if !serve.stdio && !place.is_local() && !serve.danger_no_authorization {
+        if matches!(place, Place::Unix(_)) && serve.authorization.are_given() {
+            return Err(no_tokens_on_a_socket());
+        }
+        // Only the user connects to stdin or a socket, wherever the file would have us listen.
+        let authorization = match place {
+            Place::Tcp(_) if !serve.stdio => {
+                Authorization::gather(serve.authorization, config.authorization, environment)?
+            }
+            _ => None,
+        };
+        let is_open = authorization.is_none() && !serve.dangerously_allow_unauthenticated;
+        if !serve.stdio && !place.is_local() && is_open {
             return Err(beyond_this_machine(&place));
         }
         let roots: Vec<_> = serve.roots.into_iter().map(here).collect();
         let data = serve.data.map(here).or(config.data);
-        let hosts: Vec<_> = serve.hosts.into_iter().chain(config.allow_hosts).collect();
+        let mut hosts: Vec<_> = serve.hosts.into_iter().chain(config.allow_hosts).collect();
         if let Some(wrong) = hosts.iter().find(|host| !is_host(host)) {
             return Err(Failure::not_asked(format!(
                 "`{wrong}` is no name of a machine"
             )));
         }
+        // Where clients reach us is a name that we answer to.
+        let named = authorization.as_ref().and_then(Authorization::host);
+        hosts.extend(named.filter(|host| is_host(host)).map(str::to_owned));
         Ok(Self {
             place,
             data: memory::folder(data, environment)?,
@@ -54,6 +70,7 @@ impl Settings {
                 false => Some(roots),
             },
             hosts,
+            authorization,
             embeddings: config.embeddings,
         })
     }
@@ -64,9 +81,14 @@ fn beyond_this_machine(place: &Place) -> Failure {
         "{place} can be reached from other machines, and nobody would have to sign in"
     ))
     .hint(
-        "listen on 127.0.0.1 and let ssh or a proxy that asks for names bring others there; \
-         --danger-no-authorization listens all the same",
+        "--auth-issuer or --token-file says who may ask; or listen on 127.0.0.1 and let ssh bring others there; \
+         --dangerously-allow-unauthenticated listens all the same",
     )
+}
+
+fn no_tokens_on_a_socket() -> Failure {
+    Failure::not_asked("there are no tokens on a Unix socket: only you can connect to it")
+        .hint("--listen 127.0.0.1:8321 listens on HTTP")
 }
 
 /// A name or an address of the fourth version, perhaps with a port.

@@ -8,6 +8,9 @@ use super::settings::Settings;
 use crate::context::Context;
 use crate::output::{plain, style};
 
+/// Said to whoever lets others in, but into no project.
+const NO_FOLDERS: &str = "\nCallers may use no folder of this machine; --root DIR lets them, and without one there are no projects.\n";
+
 /// What is said when the server listens.
 #[derive(Debug)]
 pub(super) struct Welcome {
@@ -16,32 +19,29 @@ pub(super) struct Welcome {
     agents: Vec<(&'static str, String)>,
     document: Value,
     data: String,
+    /// What callers cannot do yet, and how they could.
+    lacking: &'static str,
 }
 
 impl Welcome {
     /// On HTTP.
     pub(super) fn http(bound: SocketAddr, settings: &Settings) -> Self {
-        let url = format!("http://{bound}/mcp");
-        let entry = json!({ "mcpServers": { "turnbuckle": { "type": "http", "url": url } } });
-        let agents = vec![
-            (
-                "Claude Code",
-                format!("claude mcp add --scope user --transport http turnbuckle {url}"),
-            ),
-            ("Codex", format!("codex mcp add turnbuckle --url {url}")),
-            (
-                "Gemini",
-                format!("gemini mcp add --scope user --transport http turnbuckle {url}"),
-            ),
-            (".mcp.json", entry.to_string()),
-        ];
+        let authorization = settings.authorization.as_ref();
+        let known = authorization.and_then(|known| known.audience.clone());
+        let url = known.unwrap_or_else(|| format!("http://{bound}/mcp"));
         let health = format!("http://{bound}/healthz");
         let data = &settings.data;
+        // Clients of an issuer log in by themselves; those of a file have to be given a token.
+        let needs_token = authorization.is_some_and(|known| known.issuer.is_none());
         Self {
             document: json!({ "url": url, "health": health, "data": data }),
+            agents: agents(&url, needs_token),
             address: url,
-            agents,
             data: data.display().to_string(),
+            lacking: match authorization.is_some() && settings.roots.is_none() {
+                true => NO_FOLDERS,
+                false => "",
+            },
         }
     }
 
@@ -55,6 +55,7 @@ impl Welcome {
             agents: vec![("turnbuckle", format!("turnbuckle tools {address}"))],
             address,
             data: data.display().to_string(),
+            lacking: "",
         }
     }
 
@@ -83,6 +84,28 @@ impl Welcome {
             let name = style::paint(style::NAME, &format!("{agent:<11}"));
             text += &format!("  {name}  {}\n", plain::line(line));
         }
-        text + "\nCtrl-C ends it.\n"
+        text + self.lacking + "\nCtrl-C ends it.\n"
     }
+}
+
+/// How each agent is told of a server, and of the token that it needs.
+fn agents(url: &str, needs_token: bool) -> Vec<(&'static str, String)> {
+    let mut entry = json!({ "type": "http", "url": url });
+    let (mut header, mut variable) = ("", "");
+    if needs_token {
+        entry["headers"] = json!({ "Authorization": "Bearer TOKEN" });
+        header = " --header 'Authorization: Bearer TOKEN'";
+        variable = " --bearer-token-env-var TURNBUCKLE_TOKEN";
+    }
+    let entry = json!({ "mcpServers": { "turnbuckle": entry } });
+    let add = "mcp add --scope user --transport http turnbuckle";
+    vec![
+        ("Claude Code", format!("claude {add} {url}{header}")),
+        (
+            "Codex",
+            format!("codex mcp add turnbuckle --url {url}{variable}"),
+        ),
+        ("Gemini", format!("gemini {add} {url}{header}")),
+        (".mcp.json", entry.to_string()),
+    ]
 }

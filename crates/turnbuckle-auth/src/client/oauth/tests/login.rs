@@ -29,6 +29,7 @@ async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
 #[tokio::test(start_paused = true)]
 async fn every_request_has_the_token_and_none_of_them_asks_again() {
     req!("auth.token.every-request");
+    req!("auth.token.not-in-query");
     let (issuer, person) = (Issuer::default(), Person::willing());
     let web = issuer.tokens(Web::usual());
     let oauth = client(&web, &person);
@@ -39,6 +40,11 @@ async fn every_request_has_the_token_and_none_of_them_asks_again() {
     assert_eq!((person.seen().len(), issuer.count()), (1, 1));
     let urls = web.urls();
     assert_eq!(urls.len(), 4, "{urls:?}");
+    let all = urls
+        .iter()
+        .chain(&person.seen())
+        .any(|url| url.contains("access-1"));
+    assert!(!all, "the token is in no URL");
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,6 +143,7 @@ async fn a_token_that_is_refused_as_soon_as_it_is_given_is_not_asked_for_again()
 #[tokio::test(start_paused = true)]
 async fn scopes_are_those_of_the_challenge_else_all_that_are_offered_else_none() {
     req!("auth.scope.authoritative");
+    req!("auth.scope.no-relation");
     let offering = |names: serde_json::Value| {
         Web::usual().get(
             "https://mcp.example/.well-known/oauth-protected-resource/mcp",
