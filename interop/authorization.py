@@ -73,18 +73,23 @@ DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 class Case:
-    """`grants` are what tokens are got for, in this order; `lacks` says which peers cannot do it, and why."""
+    """`grants` are what tokens are got for, in this order; `errors` what the authorization server may say besides; `lacks`
+    says which peers cannot do it, and why."""
 
-    def __init__(self, name, switches, checks, grants, client="dynamic", *, dpop=False, registrations=1, lacks=(),
-                 revisions=("2026-07-28",)):
+    def __init__(self, name, switches, checks, grants, client="dynamic", *, dpop=False, registrations=1, errors=(),
+                 lacks=(), revisions=("2026-07-28",)):
         self.name, self.switches, self.checks, self.grants = name, switches, checks.split(), grants
         self.client, self.dpop, self.lacks, self.revisions = client, dpop, dict(lacks), revisions
+        self.errors = set(errors)
         self.registrations = registrations if client == "dynamic" else 0
 
 
 BOTH = ("2025-11-25", "2026-07-28")
 NO_PROOFS = {("server", "typescript 2.4.0"): "this package verifies no proofs of possession"}
 NO_DEVICE = {("client", "typescript 2.4.0"): "this package knows no login on another device"}
+HASTY = {("client", "typescript 2.4.0"): "this package refreshes for each call, by a token that is good for one of them"}
+ALONE = {("client", "typescript 2.4.0"): "this package has no store that processes could share"}
+BY_SCOPE = {("client", "typescript 2.4.0"): "this package registers for what it needs first, and may not ask for more"}
 UNENCODED = {("client", "typescript 2.4.0"): "this package sends a secret without the encoding of RFC 6749, 2.3.1"}
 CASES = [
     Case("metadata of RFC 8414", {"documents": ["oauth"]}, "connect whoami close", [CODE], revisions=BOTH),
@@ -97,18 +102,26 @@ CASES = [
     Case("expiry", {"ttl": 2}, "connect whoami refreshed rotated again close", [CODE, REFRESH], revisions=BOTH),
     Case("expiry, refresh to be asked for", {"ttl": 2, "refresh": "asked"}, "connect whoami refreshed rotated close",
          [CODE, REFRESH]),
-    Case("stolen refresh token", {"ttl": 2}, "connect whoami refreshed rotated reused again close", [CODE, REFRESH, CODE]),
-    Case("forgotten client", {"ttl": 2}, "connect whoami forgotten again close", [CODE, CODE], registrations=2),
+    Case("expiry, many calls", {"ttl": 2}, "connect whoami together together close", [CODE, REFRESH], lacks=HASTY),
+    Case("expiry, two processes", {"ttl": 2}, "connect whoami shared close", [CODE, REFRESH], lacks=ALONE),
+    Case("expiry, two processes, proofs", {"ttl": 2, "nonce": True}, "connect whoami shared close", [CODE, REFRESH],
+         dpop=True, errors=["use_dpop_nonce"], lacks=ALONE | NO_PROOFS),
+    Case("stolen refresh token", {"ttl": 2}, "connect whoami refreshed rotated reused again close", [CODE, REFRESH, CODE],
+         errors=["invalid_grant"]),
+    Case("forgotten client", {"ttl": 2}, "connect whoami forgotten again close", [CODE, CODE], registrations=2,
+         errors=["invalid_client"]),
     Case("step-up", {"registration": False}, "connect whoami stepped_up whoami close", [CODE, CODE], "known",
          revisions=BOTH),
-    Case("denial", {"deny": True}, "denied", [], revisions=BOTH),
-    Case("another device", {"ttl": 2}, "connect whoami refreshed rotated close", [DEVICE, REFRESH], "known", lacks=NO_DEVICE),
+    Case("step-up, dynamic client", {}, "connect whoami stepped_up whoami close", [CODE, CODE], lacks=BY_SCOPE),
+    Case("denial", {"deny": True}, "denied", [], revisions=BOTH, errors=["access_denied"]),
+    Case("another device", {"ttl": 2}, "connect whoami refreshed rotated close", [DEVICE, REFRESH], "known",
+         errors=["authorization_pending"], lacks=NO_DEVICE),
     Case("introspection", {"tokens": "opaque"}, "connect whoami many close", [CODE], revisions=BOTH),
     Case("introspection, expiry", {"tokens": "opaque", "ttl": 2}, "connect whoami refreshed rotated close",
          [CODE, REFRESH]),
     Case("proof of possession", {}, "connect whoami many close", [CODE], dpop=True, lacks=NO_PROOFS, revisions=BOTH),
     Case("proof of possession, nonces", {"nonce": True, "ttl": 2}, "connect whoami refreshed rotated close",
-         [CODE, REFRESH], dpop=True, lacks=NO_PROOFS),
+         [CODE, REFRESH], dpop=True, errors=["use_dpop_nonce"], lacks=NO_PROOFS),
     Case("client credentials, secret", {}, "connect whoami close", [MACHINE], "service", revisions=BOTH),
     Case("client credentials, odd secret", {"secret": "sesame: 100% & +"}, "connect whoami close", [MACHINE], "service",
          lacks=UNENCODED),
@@ -173,6 +186,7 @@ class Login(Row):
         yield "registered", self.registered(by_route("registration"))
         yield "asked", self.asked(by_route("authorization"))
         yield "granted", self.granted(by_route("token"))
+        yield "untroubled", self.untroubled(journal)
         yield "no_secrets", self.no_secrets(log)
         if self.server == "turnbuckle" and self.case.switches.get("tokens") == "opaque":
             yield "remembered", self.remembered(by_route("introspection"), by_route("token"))
@@ -201,6 +215,11 @@ class Login(Row):
         aimed = all(line["said"].get("resource") == self.url for line in good)
         proven = all(line["proof"] == self.case.dpop for line in good)
         return verdict(grants == self.case.grants and aimed and proven, lines)
+
+    def untroubled(self, journal):
+        """Nothing is refused but what has to be."""
+        errors = {line["error"] for line in journal if "error" in line}
+        return verdict(errors <= self.case.errors, sorted(errors))
 
     def no_secrets(self, log):
         """A token travels in a header and nowhere else."""

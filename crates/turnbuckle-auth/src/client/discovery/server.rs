@@ -1,5 +1,7 @@
 //! The metadata of the authorization server: by RFC 8414, else by OpenID Connect, else, for 2025-03-26, at the origin of the server.
 
+use std::borrow::Cow;
+
 use crate::{
     AuthorizationServer, Failure, InvalidMetadata, Step,
     client::{
@@ -7,6 +9,7 @@ use crate::{
         told::{self, Described},
     },
     fetch::Fetch,
+    place::Place,
     well_known,
 };
 
@@ -58,11 +61,8 @@ pub(super) async fn of_origin(
     let Some(document) = asking.probe(&url, STEP).await? else {
         return Ok((default_endpoints(origin), Found::DefaultEndpoints));
     };
-    // Nobody has named the issuer, so it may be written in both ways that lead to this document.
-    let slashed = format!("{origin}/");
-    let is_slashed = AuthorizationServer::parse(&document.body, &slashed).is_ok();
-    let issuer = if is_slashed { &slashed } else { origin };
-    Ok((read(&document, issuer)?, Found::OriginMetadata))
+    let issuer = as_written(&document, origin);
+    Ok((read(&document, &issuer)?, Found::OriginMetadata))
 }
 
 /// What 2025-03-26 lets a client assume where there is no metadata. PKCE is required there of everyone.
@@ -83,10 +83,28 @@ async fn metadata(
 ) -> Result<Option<AuthorizationServer>, Failure> {
     for url in well_known::authorization_server(issuer) {
         if let Some(document) = asking.probe(&url, STEP).await? {
-            return read(&document, issuer).map(Some);
+            return read(&document, &as_written(&document, issuer)).map(Some);
         }
     }
     Ok(None)
+}
+
+/// Writes an issuer without a path as its document does: with a slash behind it or without, both lead to this document.
+///
+/// Servers on libraries that normalize URLs, such as `mcp` 1.x for Python, name `https://a.example` with a slash.
+fn as_written<'a>(document: &Document, issuer: &'a str) -> Cow<'a, str> {
+    let Some(place) = Place::parse(issuer).filter(|place| place.path_below_root().is_empty())
+    else {
+        return issuer.into();
+    };
+    let other: Cow<'a, str> = match place.path {
+        "" => format!("{issuer}/").into(),
+        _ => place.origin.into(),
+    };
+    match AuthorizationServer::parse(&document.body, &other) {
+        Ok(_) => other,
+        Err(_) => issuer.into(),
+    }
 }
 
 /// Reads metadata, and refuses it if it is of somebody else or leads to a place that is not safe.
