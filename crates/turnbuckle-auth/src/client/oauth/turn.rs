@@ -41,8 +41,9 @@ struct Memory {
 
 /// The right to renew; others wait until it is dropped.
 pub(super) struct Turn {
-    _ours: OwnedMutexGuard<()>,
+    // Given back first, so that whoever of this client comes next finds it free.
     _store: Option<StoreLock>,
+    _ours: OwnedMutexGuard<()>,
 }
 
 impl Renewals {
@@ -123,8 +124,8 @@ impl Renewals {
 impl Turn {
     fn of(turn: OwnedMutexGuard<()>) -> Turn {
         Turn {
-            _ours: turn,
             _store: None,
+            _ours: turn,
         }
     }
 
