@@ -40,7 +40,8 @@ pub(crate) fn basic(id: &str, secret: &Secret) -> Secret {
     Secret::new(format!("Basic {}", STANDARD.encode(pair)))
 }
 
-fn encode_into(encoded: &mut String, text: &str) {
+/// Writes a text as it stands in a form.
+pub(crate) fn encode_into(encoded: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
         match byte {
@@ -71,6 +72,9 @@ mod tests {
     fn a_secret_with_a_colon_in_it_is_still_one_secret() {
         let header = basic("desk", &Secret::new("a:b c"));
 
-        assert_eq!(header.expose(), format!("Basic {}", STANDARD.encode("desk:a%3Ab%20c")));
+        assert_eq!(
+            header.expose(),
+            format!("Basic {}", STANDARD.encode("desk:a%3Ab%20c"))
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Forms, as far as only clients have to do with them: scopes in a request, and the answers of browsers.
 
-use crate::Scopes;
+use crate::{Scopes, form::encode_into};
 
 pub(super) use crate::form::Form;
 
@@ -19,6 +19,13 @@ impl Form {
 pub(super) fn scope(scopes: Option<&Scopes>) -> Option<String> {
     let scopes = scopes.filter(|scopes| !scopes.is_empty())?;
     Some(scopes.to_string())
+}
+
+/// Returns a text as it stands in a form.
+pub(super) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    encode_into(&mut encoded, text);
+    encoded
 }
 
 /// Reads pairs; what is encoded wrongly is taken as it stands.

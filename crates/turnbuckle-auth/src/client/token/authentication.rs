@@ -6,9 +6,7 @@ use serde_json::{Map, json};
 
 use crate::{
     Secret,
-    client::{
-        form::Form, registration::ClientAuthentication,
-    },
+    client::{form::Form, registration::ClientAuthentication},
     form::basic,
     jwt::{SigningError, SigningKey, encode},
 };
