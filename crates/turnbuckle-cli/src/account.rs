@@ -34,7 +34,7 @@ impl Account {
     /// Returns a login for programs.
     pub(crate) fn document(&self) -> Value {
         json!({
-            "server": self.server,
+            "server": plain::without_query(&self.server),
             "issuer": self.issuer,
             "subject": self.subject,
             "name": self.name,
@@ -51,7 +51,7 @@ impl Account {
         let scopes = self.scopes.as_ref().map(|scopes| scopes.join(" "));
         let bound = self.bound.then_some("to a key of this machine");
         let rows = [
-            ("server", Some(self.server.clone())),
+            ("server", Some(plain::without_query(&self.server))),
             ("issuer", Some(self.issuer.clone())),
             ("subject", self.who()),
             ("scopes", scopes),
@@ -103,7 +103,7 @@ pub(crate) fn table(accounts: &[Account], now: SystemTime, width: usize) -> Stri
     for account in accounts {
         let scopes = account.scopes.as_deref().unwrap_or_default();
         let cells = [
-            account.server.clone(),
+            plain::without_query(&account.server),
             account.name.clone().or(account.who()).unwrap_or_default(),
             account.issuer.clone(),
             account.briefly(now),

@@ -70,13 +70,13 @@ fn an_end_that_is_past_says_what_comes_next() {
 #[test]
 fn many_logins_are_a_table() {
     let mut other = ada();
-    other.server = "http://127.0.0.1:8321/mcp".to_owned();
+    other.server = "http://127.0.0.1:8321/mcp?key=sesame".to_owned();
     (other.renews, other.subject, other.name, other.scopes) = (false, None, None, None);
 
     insta::assert_snapshot!(style::without(&table(&[ada(), other], before_its_end(90), 120)), @r"
-    server                     subject          issuer                expires  scopes
-    https://api.example/mcp    ada@example.com  https://auth.example  renewed  files:read files:write
-    http://127.0.0.1:8321/mcp                   https://auth.example  in 1 m
+    server                         subject          issuer                expires  scopes
+    https://api.example/mcp        ada@example.com  https://auth.example  renewed  files:read files:write
+    http://127.0.0.1:8321/mcp?***                   https://auth.example  in 1 m
     ");
 }
 

@@ -40,6 +40,10 @@ pub(crate) struct Wish {
     #[arg(long = "scope", value_name = "SCOPE", value_parser = scopes)]
     pub(crate) scopes: Vec<Scopes>,
 
+    /// Log in as the client itself, by its --client-secret-file, without any user
+    #[arg(long, requires = "client_id")]
+    pub(crate) as_client: bool,
+
     /// Come back to this address of this machine, as it is registered for --client-id: http://127.0.0.1:8976/callback
     #[arg(long, value_name = "URI")]
     pub(crate) redirect_uri: Option<String>,

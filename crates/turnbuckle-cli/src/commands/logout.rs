@@ -6,6 +6,7 @@ use super::whoami;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::logins;
+use crate::output::plain;
 use crate::target::Words;
 
 /// Forget the login to a server
@@ -43,7 +44,7 @@ impl Logout {
         let mut forgotten = Vec::new();
         for server in servers {
             if logins::log_out(&server, context).await? {
-                forgotten.push(server);
+                forgotten.push(plain::line(&plain::without_query(&server)));
             }
         }
         if forgotten.is_empty() && !self.all {

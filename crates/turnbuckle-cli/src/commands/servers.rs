@@ -83,7 +83,7 @@ fn of_server(server: &Server, found: &Found) -> Value {
             value["env"] = names(&start.env);
         }
         Entry::Remote(remote) => {
-            value["url"] = without_query(&remote.url).into();
+            value["url"] = plain::without_query(&remote.url).into();
             value["headers"] = names(&remote.headers);
         }
     }
@@ -99,15 +99,7 @@ fn reach(entry: &Entry) -> String {
                 .collect::<Vec<_>>()
                 .join(" ")
         }
-        Entry::Remote(remote) => without_query(&remote.url),
-    }
-}
-
-/// Some servers are given their key in the query.
-fn without_query(url: &str) -> String {
-    match url.split_once('?') {
-        Some((place, _)) => format!("{place}?***"),
-        None => url.to_owned(),
+        Entry::Remote(remote) => plain::without_query(&remote.url),
     }
 }
 

@@ -84,8 +84,8 @@ async fn knock(target: &Target, remote: &Remote, context: &Context) -> Result<Do
 async fn way(door: Door, remote: &Remote, wish: &Wish, context: &Context) -> Result<Option<Way>> {
     let has_browser = !wish.no_browser && Person::has_browser(&context.environment);
     let challenges = match door {
-        Door::Closed(challenges) if has_browser => {
-            let grant = Grant::Code;
+        Door::Closed(challenges) if has_browser || wish.as_client => {
+            let grant = grant(wish, false);
             return Ok(Some(Way { challenges, grant }));
         }
         Door::Closed(challenges) => Some(challenges),
@@ -103,11 +103,16 @@ async fn way(door: Door, remote: &Remote, wish: &Wish, context: &Context) -> Res
     let knows_devices = found.server.device_authorization_endpoint.is_some();
     Ok(Some(Way {
         challenges: challenges.unwrap_or_default(),
-        grant: match knows_devices && !has_browser {
-            true => Grant::Device,
-            false => Grant::Code,
-        },
+        grant: grant(wish, knows_devices && !has_browser),
     }))
+}
+
+fn grant(wish: &Wish, on_another_device: bool) -> Grant {
+    match (wish.as_client, on_another_device) {
+        (true, _) => Grant::ClientCredentials,
+        (false, true) => Grant::Device,
+        (false, false) => Grant::Code,
+    }
 }
 
 fn wanted(wish: &Wish) -> Option<Scopes> {

@@ -22,6 +22,14 @@ pub(crate) fn first_line(text: &str) -> String {
     line(lines.find(|line| !line.is_empty()).unwrap_or_default())
 }
 
+/// Returns a URL without its query: some servers are given their key there.
+pub(crate) fn without_query(url: &str) -> String {
+    match url.split_once('?') {
+        Some((place, _)) => format!("{place}?***"),
+        None => url.to_owned(),
+    }
+}
+
 /// Says whether a character would act on the terminal or hide on it.
 pub(crate) fn is_unsafe(letter: char) -> bool {
     letter.is_control() || turns(letter) || hides(letter)

@@ -251,6 +251,8 @@ impl Authority {
                 // Each is good once.
                 known.map(|at| state.refresh.remove(at)).is_some()
             }
+            // me:sesame
+            "client_credentials" => request.authorization.as_deref() == Some("Basic bWU6c2VzYW1l"),
             "urn:ietf:params:oauth:grant-type:device_code" => match state.denies {
                 true => return refused("access_denied"),
                 false => said("device_code") == "sesame-device",

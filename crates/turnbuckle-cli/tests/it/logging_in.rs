@@ -412,12 +412,13 @@ fn a_code_is_typed_on_another_device() {
 fn a_browser_is_opened_with_the_address_as_one_word() {
     let stage = Stage::new();
     let authority = Authority::new(&stage);
-    stage.write(
-        "bin/xdg-open",
-        "#!/bin/sh\necho \"$#\" > opened\necho \"$1\" >> opened\n",
-    );
-    let opener = stage.path().join("bin/xdg-open");
-    fs::set_permissions(opener, fs::Permissions::from_mode(0o755)).unwrap();
+    // As it is called on Linux, and on macOS.
+    for opener in ["bin/xdg-open", "bin/open"] {
+        let script = "#!/bin/sh\necho \"$#\" > opened\necho \"$1\" >> opened\n";
+        stage.write(opener, script);
+        let may_run = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(stage.path().join(opener), may_run).unwrap();
+    }
     let path = format!("{}/bin:/usr/bin:/bin", stage.path().display());
     let mut command = stage.command(&["login", &authority.url()]);
     command.env("PATH", path).env("DISPLAY", ":0");
@@ -503,6 +504,24 @@ fn a_client_that_is_known_shows_its_secret_and_does_not_register() {
     assert_eq!(authority.count("POST /register"), 0);
     let other = stage.run(&["ping", &url, "--client-id", "somebody else"]);
     assert!(other.contains("HTTP status 401"), "{other}");
+}
+
+#[test]
+fn a_client_without_a_user_logs_in_by_its_secret() {
+    let stage = Stage::new();
+    let authority = Authority::new(&stage);
+    let url = authority.url();
+    stage.write("secret", "sesame\n");
+    let words = ["login", &url, "--as-client", "--client-id", "me"];
+    let words = [&words[..], &["--client-secret-file", "secret"]].concat();
+
+    let seen = stage.run(&words);
+
+    assert!(seen.ends_with("You are logged in.\n"), "{seen}");
+    assert_eq!(authority.count("GET /authorize"), 0);
+    assert!(stage.run(&["ping", &url]).starts_with("answered in"));
+    let nobody = stage.run(&["login", &url, "--as-client"]);
+    assert!(nobody.contains("--client-id <ID>"), "{nobody}");
 }
 
 #[test]

@@ -261,3 +261,22 @@ async fn a_server_that_names_another_issuer_each_time_is_left() {
     assert!(failure.reason().contains("again and again"), "{failure}");
     assert_eq!(person.seen().len(), 6);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_login_comes_to_its_end_even_if_the_request_is_given_up() {
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let web = issuer.tokens(Web::usual());
+    let slow = Person {
+        hesitates: Duration::from_secs(120),
+        ..person.clone()
+    };
+    let oauth = client(&web, &slow);
+
+    let minute = Duration::from_secs(60);
+    let given_up = tokio::time::timeout(minute, call(&oauth, |sent| issuer.judge(sent)));
+    given_up.await.unwrap_err();
+    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+
+    assert_eq!(ended, Ended::In);
+    assert_eq!((person.seen().len(), issuer.count()), (1, 1));
+}

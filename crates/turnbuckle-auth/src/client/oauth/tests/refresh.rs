@@ -1,6 +1,6 @@
 //! Keeping a token fresh.
 
-use std::{pin::Pin, task::Poll, time::Duration};
+use std::{pin::Pin, task::Poll};
 
 use turnbuckle_ledger::req;
 
@@ -117,6 +117,26 @@ async fn without_a_person_a_dead_refresh_token_is_tried_once() {
         .into_iter()
         .filter(|it| it.body.contains("refresh_token="));
     assert_eq!(tried.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_refresh_token_is_tried_once_ahead_of_time_and_the_token_used_to_its_end() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    about_to_end(&store, &client(&web, &person).store(store.clone()), 30).await;
+    issuer.end_refresh();
+    let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
+
+    for _ in 0..5 {
+        let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+        assert_eq!(ended, Ended::In);
+        tokio::time::advance(Duration::from_secs(31)).await;
+    }
+
+    let heard = web.heard().into_iter();
+    let tried = heard.filter(|it| it.body.contains("refresh_token="));
+    assert_eq!(tried.count(), 1);
+    assert!(!oauth.hand.held().can_be_refreshed());
 }
 
 #[tokio::test(start_paused = true)]
