@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 
-from packages import HERE, TARGET, TOOLS, Npm, Program
+from packages import HERE, TARGET, TOOLS, Npm, Pip, Program
 from rows import Row
 from servers import Listening
 from tap import Tap
@@ -54,17 +54,32 @@ class Together:
 PROVIDER = npm("oidc-provider@9.13.3")
 THEIR_CLIENT = npm("@modelcontextprotocol/client@2.4.0", "zod@4")
 THEIR_SERVER = npm("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2", "zod@4")
-PACKAGES = Together(PROVIDER, THEIR_CLIENT, THEIR_SERVER)
+PYTHON, PYTHON_1 = (Pip(f"mcp=={version}", scripts=HERE / "auth") for version in ("2.3.0", "1.30.0"))
+PACKAGES = Together(PROVIDER, THEIR_CLIENT, THEIR_SERVER, PYTHON, PYTHON_1)
 CLIENTS = {
     "turnbuckle": Ours("turnbuckle-interop-auth-client"),
     "typescript 2.4.0": Program(THEIR_CLIENT, "client.mjs"),
+    "python 2.3.0": Program(PYTHON, "client.py"),
+    "python 1.30.0": Program(PYTHON_1, "client.py"),
     "stranger": Ours(HERE / "auth" / "stranger.py"),
 }
 SERVERS = {
     "turnbuckle": Ours("turnbuckle-interop-auth-server"),
     "typescript 2.4.0": Program(THEIR_SERVER, "server.mjs"),
+    "python 2.3.0": Program(PYTHON, "server.py"),
+    "python 1.30.0": Program(PYTHON_1, "server.py"),
 }
 PAIRS = [("turnbuckle", "turnbuckle"), ("turnbuckle", "typescript 2.4.0"), ("typescript 2.4.0", "turnbuckle")]
+# What the Python package can do of it, in the revision that each version of it speaks.
+PYTHONS = [("python 2.3.0", "2026-07-28"), ("python 1.30.0", "2025-11-25")]
+PYTHON_CLIENTS = [
+    "metadata of RFC 8414", "path, metadata of OpenID", "path, metadata behind it", "known client",
+    "client metadata document", "expiry", "denial", "introspection",
+]
+PYTHON_SERVERS = [
+    "metadata of RFC 8414", "path, metadata of OpenID", "known client", "expiry", "expiry, two processes",
+    "stolen refresh token", "denial", "another device", "client credentials, secret", "client credentials, key",
+]
 # Theirs with theirs says whether it is the rig that is at fault; only when asked for.
 CONTROL = ("typescript 2.4.0", "typescript 2.4.0")
 
@@ -73,18 +88,24 @@ DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 class Case:
-    """`grants` are what tokens are got for, in this order; `lacks` says which peers cannot do it, and why."""
+    """`grants` are what tokens are got for, in this order; `errors` what the authorization server may say besides; `lacks`
+    says which peers cannot do it, and why."""
 
-    def __init__(self, name, switches, checks, grants, client="dynamic", *, dpop=False, registrations=1, lacks=(),
-                 revisions=("2026-07-28",)):
+    def __init__(self, name, switches, checks, grants, client="dynamic", *, dpop=False, registrations=1, errors=(),
+                 lacks=(), revisions=("2026-07-28",)):
         self.name, self.switches, self.checks, self.grants = name, switches, checks.split(), grants
         self.client, self.dpop, self.lacks, self.revisions = client, dpop, dict(lacks), revisions
+        self.errors = set(errors)
         self.registrations = registrations if client == "dynamic" else 0
 
 
 BOTH = ("2025-11-25", "2026-07-28")
 NO_PROOFS = {("server", "typescript 2.4.0"): "this package verifies no proofs of possession"}
+SILENT = {("client", "python 1.30.0"): "the connection of this package ends before it can say why"}
 NO_DEVICE = {("client", "typescript 2.4.0"): "this package knows no login on another device"}
+HASTY = {("client", "typescript 2.4.0"): "this package refreshes for each call, by a token that is good for one of them"}
+ALONE = {("client", "typescript 2.4.0"): "this package has no store that processes could share"}
+BY_SCOPE = {("client", "typescript 2.4.0"): "this package registers for what it needs first, and may not ask for more"}
 UNENCODED = {("client", "typescript 2.4.0"): "this package sends a secret without the encoding of RFC 6749, 2.3.1"}
 CASES = [
     Case("metadata of RFC 8414", {"documents": ["oauth"]}, "connect whoami close", [CODE], revisions=BOTH),
@@ -97,18 +118,26 @@ CASES = [
     Case("expiry", {"ttl": 2}, "connect whoami refreshed rotated again close", [CODE, REFRESH], revisions=BOTH),
     Case("expiry, refresh to be asked for", {"ttl": 2, "refresh": "asked"}, "connect whoami refreshed rotated close",
          [CODE, REFRESH]),
-    Case("stolen refresh token", {"ttl": 2}, "connect whoami refreshed rotated reused again close", [CODE, REFRESH, CODE]),
-    Case("forgotten client", {"ttl": 2}, "connect whoami forgotten again close", [CODE, CODE], registrations=2),
+    Case("expiry, many calls", {"ttl": 2}, "connect whoami together together close", [CODE, REFRESH], lacks=HASTY),
+    Case("expiry, two processes", {"ttl": 2}, "connect whoami shared close", [CODE, REFRESH], lacks=ALONE),
+    Case("expiry, two processes, proofs", {"ttl": 2, "nonce": True}, "connect whoami shared close", [CODE, REFRESH],
+         dpop=True, errors=["use_dpop_nonce"], lacks=ALONE | NO_PROOFS),
+    Case("stolen refresh token", {"ttl": 2}, "connect whoami refreshed rotated reused again close", [CODE, REFRESH, CODE],
+         errors=["invalid_grant"]),
+    Case("forgotten client", {"ttl": 2}, "connect whoami forgotten again close", [CODE, CODE], registrations=2,
+         errors=["invalid_client"]),
     Case("step-up", {"registration": False}, "connect whoami stepped_up whoami close", [CODE, CODE], "known",
          revisions=BOTH),
-    Case("denial", {"deny": True}, "denied", [], revisions=BOTH),
-    Case("another device", {"ttl": 2}, "connect whoami refreshed rotated close", [DEVICE, REFRESH], "known", lacks=NO_DEVICE),
+    Case("step-up, dynamic client", {}, "connect whoami stepped_up whoami close", [CODE, CODE], lacks=BY_SCOPE),
+    Case("denial", {"deny": True}, "denied", [], revisions=BOTH, errors=["access_denied"], lacks=SILENT),
+    Case("another device", {"ttl": 2}, "connect whoami refreshed rotated close", [DEVICE, REFRESH], "known",
+         errors=["authorization_pending"], lacks=NO_DEVICE),
     Case("introspection", {"tokens": "opaque"}, "connect whoami many close", [CODE], revisions=BOTH),
     Case("introspection, expiry", {"tokens": "opaque", "ttl": 2}, "connect whoami refreshed rotated close",
          [CODE, REFRESH]),
     Case("proof of possession", {}, "connect whoami many close", [CODE], dpop=True, lacks=NO_PROOFS, revisions=BOTH),
     Case("proof of possession, nonces", {"nonce": True, "ttl": 2}, "connect whoami refreshed rotated close",
-         [CODE, REFRESH], dpop=True, lacks=NO_PROOFS),
+         [CODE, REFRESH], dpop=True, errors=["use_dpop_nonce"], lacks=NO_PROOFS),
     Case("client credentials, secret", {}, "connect whoami close", [MACHINE], "service", revisions=BOTH),
     Case("client credentials, odd secret", {"secret": "sesame: 100% & +"}, "connect whoami close", [MACHINE], "service",
          lacks=UNENCODED),
@@ -173,14 +202,17 @@ class Login(Row):
         yield "registered", self.registered(by_route("registration"))
         yield "asked", self.asked(by_route("authorization"))
         yield "granted", self.granted(by_route("token"))
+        yield "untroubled", self.untroubled(journal)
         yield "no_secrets", self.no_secrets(log)
         if self.server == "turnbuckle" and self.case.switches.get("tokens") == "opaque":
             yield "remembered", self.remembered(by_route("introspection"), by_route("token"))
 
     def registered(self, lines):
         """No more often than needed, and as a program of the user."""
-        told = [(line["status"], line["said"].get("application_type")) for line in lines]
-        return verdict(told == [(201, "native")] * self.case.registrations, lines)
+        # Only 2026-07-28 wants the kind to be told.
+        kind = {} if self.client == "python 1.30.0" else {"application_type": "native"}
+        good = [line["status"] == 201 and kind.items() <= line["said"].items() for line in lines]
+        return verdict(good == [True] * self.case.registrations, lines)
 
     def asked(self, lines):
         """Every login is bound to who asks, and says for which server the token is to be."""
@@ -201,6 +233,11 @@ class Login(Row):
         aimed = all(line["said"].get("resource") == self.url for line in good)
         proven = all(line["proof"] == self.case.dpop for line in good)
         return verdict(grants == self.case.grants and aimed and proven, lines)
+
+    def untroubled(self, journal):
+        """Nothing is refused but what has to be."""
+        errors = {line["error"] for line in journal if "error" in line}
+        return verdict(errors <= self.case.errors, sorted(errors))
 
     def no_secrets(self, log):
         """A token travels in a header and nowhere else."""
@@ -231,6 +268,11 @@ def rows(words):
         for revision, (client, server) in itertools.product(case.revisions, pairs):
             if ("client", client) not in case.lacks and ("server", server) not in case.lacks:
                 yield Login(case, revision, client, server)
+        for peer, revision in PYTHONS:
+            if case.name in PYTHON_SERVERS:
+                yield Login(case, revision, "turnbuckle", peer)
+            if case.name in PYTHON_CLIENTS and ("client", peer) not in case.lacks:
+                yield Login(case, revision, peer, "turnbuckle")
     for case in STRANGE:
         yield Strangers(case, "any", "stranger", "turnbuckle")
         if "control" in words:
@@ -238,15 +280,22 @@ def rows(words):
 
 
 def print_cases(rows):
-    """A line for each case and revision, a column for each pair."""
+    """A line for each case and revision, a column for each pair, four of them beside each other."""
     pairs = list(dict.fromkeys((row.client, row.server) for row in rows))
+    for columns in (pairs[i:i + 4] for i in range(0, len(pairs), 4)):
+        print_table([row for row in rows if (row.client, row.server) in columns], columns)
+    lacks = sorted({reason for row in rows for reason in row.case.lacks.items()})
+    print("\n" + "\n".join(["not tried, and why:", *(f"  {side} {peer}: {why}" for (side, peer), why in lacks)]))
+
+
+def print_table(rows, pairs):
     heading = "a token is wanted"
     width = max(len(heading), *(len(row.case.name) for row in rows)) + 2
     print(f"\n{heading:{width}}{'revision':12}" + "".join(f"{client + ' with':>24}" for client, _ in pairs))
     print(" " * (width + 12) + "".join(f"{server:>24}" for _, server in pairs))
-    for (name, revision), group in itertools.groupby(rows, lambda row: (row.case.name, row.revision)):
-        cells = {(row.client, row.server): row.results.get("http", (0, ["not run"])) for row in group}
-        counts = [f"{cells[pair][0]}/{cells[pair][0] + len(cells[pair][1])}" if pair in cells else "-" for pair in pairs]
-        print(f"{name:{width}}{revision:12}" + "".join(f"{count:>24}" for count in counts))
-    lacks = sorted({reason for row in rows for reason in row.case.lacks.items()})
-    print("\n" + "\n".join(["not tried, and why:", *(f"  {side} {peer}: {why}" for (side, peer), why in lacks)]))
+    lines = {}
+    for row in rows:
+        good, bad = row.results.get("http", (0, ["not run"]))
+        lines.setdefault((row.case.name, row.revision), {})[row.client, row.server] = f"{good}/{good + len(bad)}"
+    for (name, revision), cells in lines.items():
+        print(f"{name:{width}}{revision:12}" + "".join(f"{cells.get(pair, '-'):>24}" for pair in pairs))

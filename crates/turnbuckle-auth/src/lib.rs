@@ -24,6 +24,8 @@ pub mod client;
 pub mod dpop;
 mod failure;
 pub mod fetch;
+#[cfg(any(feature = "client", feature = "server"))]
+mod form;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 mod metadata;

@@ -1,27 +1,10 @@
-//! Forms: `application/x-www-form-urlencoded`, as requests to authorization servers and their answers are written.
+//! Forms, as far as only clients have to do with them: scopes in a request, and the answers of browsers.
 
-use crate::Scopes;
+use crate::{Scopes, form::encode_into};
 
-/// Pairs on their way into a body or a query.
-#[derive(Clone, Default)]
-pub(super) struct Form(String);
+pub(super) use crate::form::Form;
 
 impl Form {
-    /// What a request with such a body says about it.
-    pub(super) const CONTENT_TYPE: &'static str = "application/x-www-form-urlencoded";
-
-    /// Adds a pair.
-    #[must_use]
-    pub(super) fn with(mut self, name: &str, value: &str) -> Form {
-        if !self.0.is_empty() {
-            self.0.push('&');
-        }
-        encode_into(&mut self.0, name);
-        self.0.push('=');
-        encode_into(&mut self.0, value);
-        self
-    }
-
     /// Adds a pair if there is a value.
     #[must_use]
     pub(super) fn with_some(self, name: &str, value: Option<&str>) -> Form {
@@ -29,11 +12,6 @@ impl Form {
             Some(value) => self.with(name, value),
             None => self,
         }
-    }
-
-    /// Returns it as it is sent.
-    pub(super) fn into_string(self) -> String {
-        self.0
     }
 }
 
@@ -43,7 +21,7 @@ pub(super) fn scope(scopes: Option<&Scopes>) -> Option<String> {
     Some(scopes.to_string())
 }
 
-/// Writes a text as it stands in a form.
+/// Returns a text as it stands in a form.
 pub(super) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     encode_into(&mut encoded, text);
@@ -57,22 +35,6 @@ pub(super) fn pairs(form: &str) -> impl Iterator<Item = (String, String)> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         (decode(name), decode(value))
     })
-}
-
-fn encode_into(encoded: &mut String, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        match byte {
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            byte => {
-                encoded.push('%');
-                encoded.push(char::from(HEX[usize::from(byte >> 4)]));
-                encoded.push(char::from(HEX[usize::from(byte & 15)]));
-            }
-        }
-    }
 }
 
 fn decode(text: &str) -> String {
@@ -101,13 +63,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn what_means_something_in_a_form_is_escaped() {
-        let form = Form::default().with("a b", "c&d=e+f%").with("ä", "~-._");
-
-        assert_eq!(form.into_string(), "a%20b=c%26d%3De%2Bf%25&%C3%A4=~-._");
-    }
 
     #[test]
     fn what_is_encoded_wrongly_is_taken_as_it_stands() {

@@ -19,8 +19,10 @@ use crate::{
 
 /// How old a proof may be, and how far ahead a clock may be, in seconds.
 const WINDOW: u64 = 60;
-/// The most proofs that are remembered at one time, twice: about five megabytes.
-const MOST_REMEMBERED: usize = 50_000;
+/// The most proofs that are remembered at one time, twice: at most some fifty megabytes, for 4,000 requests in a second.
+const MOST_REMEMBERED: usize = 500_000;
+/// The most of them that are of one key.
+const MOST_OF_ONE: usize = 100_000;
 /// The longest `jti` that is read.
 const MOST_ID_BYTES: usize = 512;
 
@@ -212,7 +214,7 @@ impl Default for Proofs {
             algorithms: Algorithm::ALL.to_vec(),
             nonces: None,
             // A proof may be a window ahead, and is good for a window after that.
-            seen: Seen::new(2 * WINDOW + 1, MOST_REMEMBERED),
+            seen: Seen::new(2 * WINDOW + 1, MOST_REMEMBERED, MOST_OF_ONE),
         }
     }
 }

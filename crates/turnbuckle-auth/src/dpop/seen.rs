@@ -1,7 +1,7 @@
 //! Proofs that were used, for as long as they could be used again.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Mutex, PoisonError},
 };
 
@@ -22,6 +22,7 @@ pub(super) struct Seen {
     /// In seconds.
     period: u64,
     most: usize,
+    most_of_one: usize,
 }
 
 #[derive(Default)]
@@ -29,15 +30,19 @@ struct Periods {
     began: u64,
     current: HashSet<[u8; 32]>,
     previous: HashSet<[u8; 32]>,
+    /// How many of the current ones were made with which key.
+    of_key: HashMap<String, usize>,
 }
 
 impl Seen {
-    /// Remembers each proof for at least a period, and at most so many of them in one.
-    pub(super) fn new(period: u64, most: usize) -> Self {
+    /// Remembers each proof for at least a period, and at most so many of them in one; of one key fewer, so that nobody can use
+    /// up the room of all others.
+    pub(super) fn new(period: u64, most: usize, most_of_one: usize) -> Self {
         Self {
             periods: Mutex::default(),
             period,
             most,
+            most_of_one,
         }
     }
 
@@ -49,10 +54,12 @@ impl Seen {
         if periods.current.contains(&digest) || periods.previous.contains(&digest) {
             return Sight::Again;
         }
-        if periods.current.len() >= self.most {
+        let of_key = periods.of_key.get(key).copied().unwrap_or_default();
+        if periods.current.len() >= self.most || of_key >= self.most_of_one {
             return Sight::TooMany;
         }
         periods.current.insert(digest);
+        periods.of_key.insert(key.to_owned(), of_key + 1);
         Sight::First
     }
 }
@@ -63,6 +70,7 @@ impl Periods {
         let age = now.saturating_sub(self.began);
         if age >= period {
             self.previous = std::mem::take(&mut self.current);
+            self.of_key.clear();
             self.began = now;
         }
         if age >= 2 * period {
@@ -77,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_proof_is_new_once_within_a_period() {
-        let seen = Seen::new(60, 10);
+        let seen = Seen::new(60, 10, 10);
 
         assert_eq!(seen.note("key", "a", 1000), Sight::First);
         assert_eq!(seen.note("key", "a", 1000), Sight::Again);
@@ -90,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_refused_until_the_period_is_over() {
-        let seen = Seen::new(60, 10);
+        let seen = Seen::new(60, 10, 10);
         for at in 0..10 {
             assert_eq!(seen.note("key", &at.to_string(), 1000), Sight::First);
         }
@@ -105,8 +113,20 @@ mod tests {
     }
 
     #[test]
+    fn one_key_leaves_room_for_others() {
+        let seen = Seen::new(60, 10, 3);
+        for id in ["a", "b", "c"] {
+            assert_eq!(seen.note("greedy", id, 1000), Sight::First);
+        }
+
+        assert_eq!(seen.note("greedy", "d", 1000), Sight::TooMany);
+        assert_eq!(seen.note("other", "d", 1000), Sight::First);
+        assert_eq!(seen.note("greedy", "d", 1060), Sight::First);
+    }
+
+    #[test]
     fn a_clock_that_is_set_back_forgets_nothing() {
-        let seen = Seen::new(60, 10);
+        let seen = Seen::new(60, 10, 10);
         seen.note("key", "a", 1000);
 
         assert_eq!(seen.note("key", "a", 10), Sight::Again);

@@ -42,11 +42,8 @@ impl ResourceServer {
         let verified = self.verify(presented.token).await;
         let verified = verified.map_err(|why| self.not_verified(&why, presented.scheme))?;
         self.check_binding(&verified, presented, visit)?;
-        let required = self.required.iter();
-        match required
-            .into_iter()
-            .all(|scope| verified.principal.scopes.contains(scope))
-        {
+        let has = |scope: &str| verified.principal.scopes.contains(scope);
+        match self.required.iter().all(has) {
             true => Ok(verified.principal),
             false => Err(self.insufficient(&verified.principal, &BTreeSet::new())),
         }

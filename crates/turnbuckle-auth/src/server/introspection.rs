@@ -1,8 +1,5 @@
 //! Tokens that only their issuer can read (RFC 7662).
 
-use std::fmt::Write as _;
-
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
@@ -10,6 +7,7 @@ use super::flaw::{Flaw, NotVerified};
 use crate::{
     Secret,
     fetch::{Fetch, Request},
+    form::{Form, basic},
 };
 
 /// The most tokens that are asked about at one time.
@@ -25,10 +23,9 @@ pub(super) struct Introspection {
 
 impl Introspection {
     pub(super) fn new(endpoint: String, client: &str, password: &Secret) -> Self {
-        let client = format!("{}:{}", encoded(client), encoded(password.expose()));
         Self {
             endpoint,
-            authorization: Secret::new(format!("Basic {}", STANDARD.encode(client))),
+            authorization: basic(client, password),
             turn: Semaphore::new(AT_ONCE),
         }
     }
@@ -40,8 +37,10 @@ impl Introspection {
         issuer: &str,
         fetch: &dyn Fetch,
     ) -> Result<Map<String, Value>, NotVerified> {
-        let form = format!("token={}&token_type_hint=access_token", encoded(token));
-        let request = Request::post(&self.endpoint, "application/x-www-form-urlencoded", form)
+        let form = Form::default()
+            .with("token", token)
+            .with("token_type_hint", "access_token");
+        let request = Request::post(&self.endpoint, Form::CONTENT_TYPE, form.into_string())
             .header("authorization", self.authorization.expose());
         let response = {
             let _turn = self.turn.acquire().await;
@@ -66,17 +65,4 @@ impl Introspection {
             _ => Ok(claims),
         }
     }
-}
-
-/// Writes a value as forms have it.
-fn encoded(value: &str) -> String {
-    value.bytes().fold(String::new(), |mut text, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                text.push(byte.into());
-            }
-            _ => write!(text, "%{byte:02X}").expect("a text takes everything"),
-        }
-        text
-    })
 }

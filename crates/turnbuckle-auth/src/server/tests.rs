@@ -2,6 +2,7 @@ mod admission;
 mod attacks;
 mod bound;
 mod documents;
+mod forged;
 mod introspection;
 mod keys;
 mod scopes;

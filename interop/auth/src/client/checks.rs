@@ -1,21 +1,22 @@
 //! What is tried, check by check. What the authorization server thinks of it is in its journal.
 
-use std::{error::Error, fmt::Debug, time::Duration};
+use std::{env, error::Error, fmt::Debug, time::Duration};
 
 use serde::Deserialize;
 use serde_json::json;
+use tokio::process::Command;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 use turnbuckle_auth::Secret;
-use turnbuckle_auth::client::{Login, MemoryStore, Store};
+use turnbuckle_auth::client::{Login, Store};
 use turnbuckle_auth::fetch::{Fetch, Request};
 use turnbuckle_client::http::{Fetcher, Http};
 use turnbuckle_client::{Client, EraChoice};
 
-use crate::{Known, Outcome, Task, browser, login, story};
+use crate::{Identity, Outcome, Task, browser, login, story};
 
 pub(crate) struct Checks {
     task: Task,
-    store: MemoryStore,
     client: Option<Client>,
     /// The refresh token, before it was used.
     old: Option<Secret>,
@@ -33,7 +34,6 @@ impl Checks {
     pub(crate) fn new(task: Task) -> Self {
         Self {
             task,
-            store: MemoryStore::default(),
             client: None,
             old: None,
         }
@@ -50,6 +50,8 @@ impl Checks {
             "reused" => self.reused().await,
             "forgotten" => Ok(browser::visit(&format!("{}/forget", self.task.issuer)).await?),
             "again" => self.again().await,
+            "together" => self.together().await,
+            "shared" => self.shared().await,
             "stepped_up" => equal(&*self.call("write").await?, "written"),
             "close" => self.close().await,
             _ => Err(format!("there is no check `{check}`").into()),
@@ -68,7 +70,7 @@ impl Checks {
             "2025-11-25" => EraChoice::Legacy,
             _ => EraChoice::Auto,
         };
-        let oauth = login::oauth(&self.task, self.store.clone())?;
+        let oauth = login::oauth(&self.task)?;
         let http = Http::new(&self.task.url).authorization(oauth);
         Ok(Client::builder("interop", "1")
             .era(era)
@@ -91,11 +93,11 @@ impl Checks {
             equal(&caller.subject, &self.task.subject)?;
         }
         let known = match self.task.client {
-            Known::Dynamic => return Ok(()),
-            Known::Known => "known",
-            Known::Document => &self.task.document,
-            Known::Service => "service",
-            Known::Signer => "signer",
+            Identity::Dynamic => return Ok(()),
+            Identity::Known => "known",
+            Identity::Document => &self.task.document,
+            Identity::Service => "service",
+            Identity::Signer => "signer",
         };
         equal(caller.client.as_deref().unwrap_or("nobody"), known)
     }
@@ -139,9 +141,45 @@ impl Checks {
 
     /// Whatever there was has ended.
     async fn again(&self) -> Outcome {
-        sleep(Duration::from_millis(self.task.ttl * 1000 + 1500)).await;
+        sleep(self.life()).await;
         self.call("whoami").await?;
         Ok(())
+    }
+
+    /// Whatever there was has ended, and many need it at one time.
+    async fn together(&self) -> Outcome {
+        sleep(self.life()).await;
+        let client = self.client()?;
+        let mut calls = JoinSet::new();
+        for _ in 0..8 {
+            let client = client.clone();
+            calls.spawn(async move { client.call_tool("whoami", json!({})).await });
+        }
+        while let Some(called) = calls.join_next().await {
+            called??;
+        }
+        Ok(())
+    }
+
+    /// Another process finds the login, and both of them use it for longer than its tokens live.
+    async fn shared(&self) -> Outcome {
+        let task = Task {
+            checks: ["connect", "again", "again", "close"]
+                .map(Into::into)
+                .into(),
+            is_second: true,
+            ..self.task.clone()
+        };
+        let mut second = Command::new(env::current_exe()?);
+        let second = second.arg(serde_json::to_string(&task)?).output();
+        let first = async { self.again().await.and(self.again().await) };
+        let (first, second) = tokio::join!(first, second);
+        first?;
+        let report = String::from_utf8(second?.stdout)?;
+        match report.matches("\"ok\":true").count() == task.checks.len() {
+            true => Ok(()),
+            false => Err(format!("the second says {report}").into()),
+        }
     }
 
     async fn close(&self) -> Outcome {
@@ -157,12 +195,17 @@ impl Checks {
         }
     }
 
+    /// How long it takes until a token has ended.
+    fn life(&self) -> Duration {
+        Duration::from_millis(self.task.ttl * 1000 + 1500)
+    }
+
     fn client(&self) -> Result<&Client, Box<dyn Error>> {
         Ok(self.client.as_ref().ok_or("not connected")?)
     }
 
     async fn login(&self) -> Result<Login, Box<dyn Error>> {
-        let login = self.store.login(&self.task.url).await?;
+        let login = login::store().login(&self.task.url).await?;
         Ok(login.ok_or("nobody is logged in")?)
     }
 }

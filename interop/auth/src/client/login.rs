@@ -3,18 +3,23 @@
 use std::{error::Error, sync::Arc};
 
 use turnbuckle_auth::Secret;
-use turnbuckle_auth::client::{Dpop, Grant, Loopback, MemoryStore, OAuth};
+use turnbuckle_auth::client::{Dpop, FileStore, Grant, Loopback, OAuth};
 use turnbuckle_auth::jwt::{Algorithm, SigningKey};
 use turnbuckle_client::http::Fetcher;
 
-use crate::{Known, Task, browser};
+use crate::{Identity, Task, browser};
 
-/// A client that keeps its login here, with a person who logs in as soon as a browser opens.
-pub(crate) fn oauth(task: &Task, store: MemoryStore) -> Result<OAuth, Box<dyn Error>> {
+/// Where logins are kept: in the folder of this run.
+pub(crate) fn store() -> FileStore {
+    FileStore::new("logins")
+}
+
+/// A client with a person who logs in as soon as a browser opens.
+pub(crate) fn oauth(task: &Task) -> Result<OAuth, Box<dyn Error>> {
     let fetcher = Fetcher::for_server(&task.url)?;
     let oauth = OAuth::new(&task.url, Arc::new(fetcher))
         .name("interop")
-        .store(store)
+        .store(store())
         .dpop(if task.dpop {
             Dpop::Always
         } else {
@@ -26,15 +31,15 @@ pub(crate) fn oauth(task: &Task, store: MemoryStore) -> Result<OAuth, Box<dyn Er
             Ok(())
         }));
     Ok(match task.client {
-        Known::Dynamic => oauth,
-        Known::Known if task.device => oauth.client_id("known").grant(Grant::Device),
-        Known::Known => oauth.client_id("known"),
-        Known::Document => oauth.metadata_document(&task.document),
-        Known::Service => oauth
+        Identity::Dynamic => oauth,
+        Identity::Known if task.device => oauth.client_id("known").grant(Grant::Device),
+        Identity::Known => oauth.client_id("known"),
+        Identity::Document => oauth.metadata_document(&task.document),
+        Identity::Service => oauth
             .client_id("service")
             .client_secret(Secret::new(&task.secret))
             .grant(Grant::ClientCredentials),
-        Known::Signer => {
+        Identity::Signer => {
             let key = SigningKey::from_pem(&task.private_key()?, Algorithm::Es256)?;
             oauth
                 .client_id("signer")

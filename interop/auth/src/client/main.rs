@@ -11,7 +11,7 @@ mod login;
 
 use std::{env, error::Error, fs, process, time::Duration};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -22,12 +22,12 @@ pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What run.py wants done.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, Serialize)]
 pub(crate) struct Task {
     url: String,
     revision: String,
     issuer: String,
-    client: Known,
+    client: Identity,
     checks: Vec<String>,
     /// How long a token is good for, in seconds.
     ttl: u64,
@@ -39,12 +39,15 @@ pub(crate) struct Task {
     key: String,
     document: String,
     subject: Option<String>,
+    /// Whether another process of ours has begun already.
+    #[serde(default)]
+    is_second: bool,
 }
 
 /// How the authorization server knows us.
-#[derive(Clone, Copy, Deserialize, PartialEq)]
+#[derive(Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Known {
+pub(crate) enum Identity {
     /// Not yet.
     Dynamic,
     /// As a program of its users.
@@ -61,6 +64,10 @@ pub(crate) enum Known {
 async fn main() {
     let task = env::args().nth(1).expect("a task");
     let task: Task = serde_json::from_str(&task).expect("a task");
+    if !task.is_second {
+        // Of the run before this one.
+        let _ = fs::remove_dir_all("logins");
+    }
     let wanted = task.checks.clone();
     let mut checks = Checks::new(task);
     for check in wanted {

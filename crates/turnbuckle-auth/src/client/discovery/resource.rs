@@ -66,17 +66,11 @@ fn read(document: &Document, server_url: &str) -> Result<ProtectedResource, Fail
 /// RFC 9728 wants the very URL; but the document at the root of an origin is about the origin, and the specification lets a
 /// server be named by it. Never is it another origin or another path beside.
 fn is_about(resource: &str, server_url: &str) -> bool {
-    let Some(place) = Place::parse(server_url) else {
+    let Some(Place { origin, path, .. }) = Place::parse(server_url) else {
         return false;
     };
-    let origin = place.origin;
-    let slashes = place
-        .path
-        .match_indices('/')
-        .map(|(at, _)| &place.path[..at]);
-    let above = slashes
-        .chain([place.path])
-        .map(|path| format!("{origin}{path}"));
-    is_same_resource(resource, server_url) || { above }
-        .any(|above| is_same_resource(resource, &above))
+    let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+    let mut paths = above.chain([path]);
+    is_same_resource(resource, server_url)
+        || paths.any(|path| is_same_resource(resource, &format!("{origin}{path}")))
 }

@@ -1,9 +1,15 @@
 //! The metadata of the authorization server: by RFC 8414, else by OpenID Connect, else, for 2025-03-26, at the origin of the server.
 
+use std::borrow::Cow;
+
 use crate::{
     AuthorizationServer, Failure, InvalidMetadata, Step,
-    client::{safe_url, told},
+    client::{
+        safe_url,
+        told::{self, Described},
+    },
     fetch::Fetch,
+    place::Place,
     well_known,
 };
 
@@ -35,22 +41,14 @@ pub(super) async fn first_of(
     asking: &Asking<'_>,
     issuers: &[String],
 ) -> Result<AuthorizationServer, Failure> {
-    for issuer in issuers.iter().take(MOST_ISSUERS) {
+    let issuers = &issuers[..issuers.len().min(MOST_ISSUERS)];
+    for issuer in issuers {
         safe_url::check(issuer, STEP, "authorization server")?;
         if let Some(server) = metadata(asking, issuer).await? {
             return Ok(server);
         }
     }
-    let asked: Vec<_> = issuers
-        .iter()
-        .take(MOST_ISSUERS)
-        .map(|issuer| told::shown(issuer))
-        .collect();
-    Err(Failure::new(
-        STEP,
-        format!("there is no metadata of `{}`", asked.join("` or `")),
-    )
-    .cure("whoever runs the server must name an authorization server that has metadata"))
+    Err(nowhere(issuers))
 }
 
 /// Finds the authorization server of a server of 2025-03-26: its own origin.
@@ -63,12 +61,8 @@ pub(super) async fn of_origin(
     let Some(document) = asking.probe(&url, STEP).await? else {
         return Ok((default_endpoints(origin), Found::DefaultEndpoints));
     };
-    // Nobody has named the issuer, so it may be written in both ways that lead to this document.
-    let server = match read(&document, origin) {
-        Err(_) if named(&document, &format!("{origin}/")) => read(&document, &format!("{origin}/")),
-        read => read,
-    };
-    Ok((server?, Found::OriginMetadata))
+    let issuer = as_written(&document, origin);
+    Ok((read(&document, &issuer)?, Found::OriginMetadata))
 }
 
 /// What 2025-03-26 lets a client assume where there is no metadata. PKCE is required there of everyone.
@@ -89,14 +83,28 @@ async fn metadata(
 ) -> Result<Option<AuthorizationServer>, Failure> {
     for url in well_known::authorization_server(issuer) {
         if let Some(document) = asking.probe(&url, STEP).await? {
-            return read(&document, issuer).map(Some);
+            return read(&document, &as_written(&document, issuer)).map(Some);
         }
     }
     Ok(None)
 }
 
-fn named(document: &Document, issuer: &str) -> bool {
-    AuthorizationServer::parse(&document.body, issuer).is_ok()
+/// Writes an issuer without a path as its document does: with a slash behind it or without, both lead to this document.
+///
+/// Servers on libraries that normalize URLs, such as `mcp` 1.x for Python, name `https://a.example` with a slash.
+fn as_written<'a>(document: &Document, issuer: &'a str) -> Cow<'a, str> {
+    let Some(place) = Place::parse(issuer).filter(|place| place.path_below_root().is_empty())
+    else {
+        return issuer.into();
+    };
+    let other: Cow<'a, str> = match place.path {
+        "" => format!("{issuer}/").into(),
+        _ => place.origin.into(),
+    };
+    match AuthorizationServer::parse(&document.body, &other) {
+        Ok(_) => other,
+        Err(_) => issuer.into(),
+    }
 }
 
 /// Reads metadata, and refuses it if it is of somebody else or leads to a place that is not safe.
@@ -134,4 +142,21 @@ fn check_endpoints(server: &AuthorizationServer) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn nowhere(issuers: &[String]) -> Failure {
+    let asked = issuers
+        .iter()
+        .flat_map(|issuer| well_known::authorization_server(issuer));
+    let asked: Vec<_> = asked.collect();
+    Failure::new(
+        STEP,
+        format!(
+            "there is no metadata of `{}`",
+            told::shown(&issuers.join("` or `"))
+        ),
+    )
+    .request(Described(format!("GET {}", told::shown(&asked.join(", ")))))
+    .answer("nothing is there")
+    .cure("whoever runs the server must name an authorization server that has metadata")
 }

@@ -275,6 +275,10 @@ async fn an_issuer_with_a_path_has_its_metadata_in_three_places_and_never_at_the
     let web = Web::usual().get(BELOW, &resource(&[issuer]));
     let failure = find(&web).await.unwrap_err();
     assert_eq!(failure.step(), Step::ServerMetadata);
+    assert_eq!(
+        failure.asked(),
+        Some(&*format!("GET {}", places.join(", ")))
+    );
     assert_eq!(web.urls()[1..], places);
 }
 
@@ -284,7 +288,7 @@ async fn metadata_of_another_issuer_is_not_used() {
     req!("auth.asm.issuer-mismatch");
     for issuer in [
         "https://attacker.example",
-        "https://as.example/",
+        "https://as.example//",
         "https://AS.example",
         "https://as.example:443",
         "HTTPS://as.example",
@@ -304,18 +308,33 @@ async fn metadata_of_another_issuer_is_not_used() {
 }
 
 #[tokio::test]
-async fn an_issuer_is_compared_as_the_resource_wrote_it() {
-    let issuer = "https://as.example/";
-    let web = Web::usual()
-        .get(BELOW, &resource(&[issuer]))
-        .get(AS_METADATA, &with(metadata(), &json!({ "issuer": issuer })));
-    assert_eq!(find(&web).await.unwrap().server.issuer, issuer);
+async fn an_issuer_without_a_path_may_have_a_slash_behind_it_and_is_what_its_document_says() {
+    for (named, said) in [
+        ("https://as.example/", "https://as.example/"),
+        ("https://as.example/", "https://as.example"),
+        ("https://as.example", "https://as.example/"),
+    ] {
+        let web = Web::usual()
+            .get(BELOW, &resource(&[named]))
+            .get(AS_METADATA, &with(metadata(), &json!({ "issuer": said })));
 
-    let web = Web::usual().get(BELOW, &resource(&[issuer]));
-    assert!(
-        find(&web).await.is_err(),
-        "the document leaves the slash out"
-    );
+        assert_eq!(find(&web).await.unwrap().server.issuer, said);
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_with_a_path_is_compared_as_the_resource_wrote_it() {
+    let place = "https://as.example/.well-known/oauth-authorization-server/tenant1";
+    for (named, said) in [
+        ("https://as.example/tenant1/", "https://as.example/tenant1"),
+        ("https://as.example/tenant1", "https://as.example/tenant1/"),
+    ] {
+        let web = Web::usual()
+            .get(BELOW, &resource(&[named]))
+            .get(place, &with(metadata(), &json!({ "issuer": said })));
+
+        assert!(find(&web).await.is_err(), "{named} is not {said}");
+    }
 }
 
 #[tokio::test]

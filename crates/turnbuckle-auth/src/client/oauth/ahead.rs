@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::{OAuth, hand::Came, turn::Turn};
+use super::{
+    OAuth,
+    hand::Came,
+    turn::{Turn, to_its_end},
+};
 use crate::{Failure, Step};
 
 impl OAuth {
@@ -33,7 +37,12 @@ impl OAuth {
             false => self.renewals.try_turn(),
         };
         let Some(turn) = turn else { return };
-        if self.hand.generation() == held.generation && self.refresh_in_turn(turn).await.is_err() {
+        if self.hand.generation() != held.generation {
+            return;
+        }
+        let this = self.clone();
+        let refreshed = to_its_end(async move { this.refresh_in_turn(turn).await });
+        if refreshed.await.is_err() {
             self.renewals.rest();
         }
     }
@@ -49,10 +58,10 @@ impl OAuth {
         match self.newest().await? {
             // Somebody has logged out.
             None => self.hand.let_go(),
-            Some(login) if self.hand.held().is(&login) => {
-                let server = login.server.clone();
-                self.refresh(login, server, turn).await?;
+            Some(login) if self.hand.held().is(&login) && login.tokens.refresh.is_some() => {
+                self.refresh(&login, &login.server, &turn).await?;
             }
+            // Somebody has refreshed it, or found out that this cannot be done any more.
             Some(login) => {
                 self.hand.hold(login, Came::FromStore)?;
             }

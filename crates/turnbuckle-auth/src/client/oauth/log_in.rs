@@ -47,7 +47,7 @@ impl OAuth {
             wanted,
             offered: found.scopes.as_ref(),
             configured: self.settings.scopes.as_ref(),
-            before: before.and_then(|login| login.asked.as_ref()),
+            before: before.and_then(|it| it.asked.as_ref().or(it.tokens.scopes.as_ref())),
         };
         let asking = Asking {
             found,

@@ -16,31 +16,19 @@ use crate::{
 };
 
 impl OAuth {
-    /// Refreshes a login and keeps it, to the end even if nobody waits for it any more.
-    ///
-    /// A refresh token is often good for one time only: once it was sent, the answer must be kept.
+    /// Refreshes a login, and keeps and uses what comes of it.
     pub(super) async fn refresh(
         &self,
-        login: Login,
-        server: AuthorizationServer,
-        turn: Turn,
+        login: &Login,
+        server: &AuthorizationServer,
+        _: &Turn,
     ) -> Result<(), Failure> {
-        let this = self.clone();
-        to_its_end(async move {
-            let refreshed = this.refresh_now(login, server).await;
-            drop(turn);
-            refreshed
-        })
-        .await
-    }
-
-    async fn refresh_now(&self, login: Login, server: AuthorizationServer) -> Result<(), Failure> {
         let Some(refresh) = &login.tokens.refresh else {
             return Ok(());
         };
-        let client = self.client_of(&login, &server);
-        let endpoint = self.endpoint(&server, &client);
-        let prover = hand::prover(&login)?;
+        let client = self.client_of(login, server);
+        let endpoint = self.endpoint(server, &client);
+        let prover = hand::prover(login)?;
         let mut binding = prover.as_ref().map(|prover| self.binding(prover));
         let fetch = &*self.settings.fetch;
         let (resource, scopes) = (&login.resource, login.tokens.scopes.as_ref());
@@ -59,16 +47,16 @@ impl OAuth {
                 let login = Login {
                     tokens,
                     client,
-                    server,
+                    server: server.clone(),
                     obtained: now(),
-                    ..login
+                    ..login.clone()
                 };
                 self.keep(login, Came::ByRefresh).await?;
                 Ok(())
             }
             Err(failure) => {
                 if is_final(&failure) {
-                    self.refresh_no_more(login, &failure).await?;
+                    self.refresh_no_more(login.clone(), &failure).await?;
                 }
                 Err(failure)
             }
@@ -128,16 +116,5 @@ impl OAuth {
         if let Some(nonce) = binding.and_then(|binding| binding.nonce) {
             self.hand.issuer_nonce.set(&nonce);
         }
-    }
-}
-
-async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    match tokio::spawn(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only the end of the whole program ends it.
-            Err(_) => std::future::pending().await,
-        },
     }
 }

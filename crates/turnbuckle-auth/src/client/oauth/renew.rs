@@ -1,6 +1,11 @@
 //! From a refusal to other credentials, by the shortest way: those of somebody else, a refresh, a login.
 
-use super::{OAuth, hand::Came, scopes, turn::Turn};
+use super::{
+    OAuth,
+    hand::Came,
+    scopes,
+    turn::{Turn, to_its_end},
+};
 use crate::{
     Challenge, Failure, Next, Refused, Scopes, Step,
     client::{
@@ -44,8 +49,27 @@ impl Wanted {
     }
 }
 
+/// A refusal, as far as it matters when it was heard.
+pub(super) struct Refusal {
+    pub(super) challenges: Vec<Challenge>,
+    pub(super) attempts: u32,
+}
+
+impl Refusal {
+    fn of(refused: &Refused<'_>) -> Refusal {
+        Refusal {
+            challenges: refused.challenges.to_vec(),
+            attempts: refused.attempts,
+        }
+    }
+}
+
 impl OAuth {
     /// Gets other credentials, if there is a way.
+    ///
+    /// What was begun comes to its end even if the request is given up. A refresh token is often good for one time only, so
+    /// that its answer must be kept; and who is about to log in shall not do it for nothing, since the next request will wait
+    /// for it.
     pub(super) async fn renew(&self, refused: Refused<'_>) -> Result<Next, Failure> {
         let is_ours = self.settings.is_same_origin(refused.sending.url);
         let wanted = Wanted::of(&refused, self.hand.held().is_bound());
@@ -64,21 +88,32 @@ impl OAuth {
         if let Some(failure) = self.renewals.failure_since(failures, &wanted) {
             return Err(failure);
         }
-        let next = self.renew_in_turn(&refused, &wanted, turn).await;
+        let (this, refusal) = (self.clone(), Refusal::of(&refused));
+        to_its_end(async move { this.renew_in_turn(refusal, wanted, turn).await }).await
+    }
+
+    async fn renew_in_turn(
+        &self,
+        refusal: Refusal,
+        wanted: Wanted,
+        turn: Turn,
+    ) -> Result<Next, Failure> {
+        let next = match self.settings.store.lock(&self.settings.server_url).await {
+            Ok(lock) => self.renew_now(&refusal, &wanted, &turn.with(lock)).await,
+            Err(failure) => Err(failure),
+        };
         if let Err(failure) = &next {
             self.renewals.has_failed(wanted, failure);
         }
         next
     }
 
-    async fn renew_in_turn(
+    async fn renew_now(
         &self,
-        refused: &Refused<'_>,
+        refusal: &Refusal,
         wanted: &Wanted,
-        turn: Turn,
+        turn: &Turn,
     ) -> Result<Next, Failure> {
-        let lock = self.settings.store.lock(&self.settings.server_url).await?;
-        let turn = turn.with(lock);
         let newest = self.newest().await?;
         if let Some(login) = newest.as_ref().filter(|it| !self.hand.held().is(it)) {
             // Another process has got it, while we waited or since we looked.
@@ -89,32 +124,29 @@ impl OAuth {
         }
         match (wanted, newest) {
             (Wanted::Scopes(needed), Some(login)) => {
-                self.step_up(refused, needed, &login, &turn).await
+                self.step_up(refusal, needed, &login, turn).await
             }
-            (_, newest) => self.replace(refused, newest.as_ref(), turn).await,
+            (_, newest) => self.replace(refusal, newest.as_ref(), turn).await,
         }
     }
 
     /// Gets another token in place of one that is not good any more, or the first one.
     async fn replace(
         &self,
-        refused: &Refused<'_>,
+        refusal: &Refusal,
         kept: Option<&Login>,
-        turn: Turn,
+        turn: &Turn,
     ) -> Result<Next, Failure> {
-        let found = self.discover(refused.challenges).await?;
-        let wanted = scopes::challenged(refused.challenges);
+        let found = self.discover(&refusal.challenges).await?;
+        let wanted = scopes::challenged(&refusal.challenges);
         if let Some(login) = kept.filter(|login| is_from(login, &found)) {
             let held = self.hand.held();
-            let has_asked = wanted
-                .as_ref()
-                .is_none_or(|wanted| was_asked(login, wanted));
+            let has_asked = wanted.as_ref().is_none_or(|it| was_asked(login, it));
             if held.is_new(Came::ByLogin) && has_asked {
                 return Err(useless(&found));
             }
             if login.tokens.refresh.is_some() && !held.is_new(Came::ByRefresh) {
-                let refreshed = self.refresh(login.clone(), found.server.clone(), turn.clone());
-                match refreshed.await {
+                match self.refresh(login, &found.server, turn).await {
                     Ok(()) => return Ok(Next::TryAgain),
                     Err(failure) if !is_final(&failure) => return Err(failure),
                     Err(_) => {}
@@ -124,7 +156,7 @@ impl OAuth {
         if self.settings.grant.needs_a_person() && !self.renewals.may_ask() {
             return Err(asked_too_often(&found));
         }
-        self.log_in_at(&found, wanted.as_ref(), kept, &turn).await?;
+        self.log_in_at(&found, wanted.as_ref(), kept, turn).await?;
         Ok(Next::TryAgain)
     }
 

@@ -7,9 +7,12 @@ mod refresh;
 mod sharing;
 mod step_up;
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use serde_json::json;
@@ -98,6 +101,8 @@ struct Person {
     seen: Arc<Mutex<Vec<String>>>,
     says: Arc<Says>,
     port: Arc<AtomicUsize>,
+    /// How long they look at the page.
+    hesitates: Duration,
 }
 
 impl Person {
@@ -120,6 +125,7 @@ impl Person {
             seen: Arc::default(),
             says: Arc::new(says),
             port: Arc::new(AtomicUsize::new(7001)),
+            hesitates: Duration::ZERO,
         }
     }
 
@@ -145,6 +151,7 @@ impl Interact for Person {
         self.seen.lock().unwrap().push(url.to_owned());
         Box::pin(async move {
             // Others go on while a person is at it.
+            tokio::time::sleep(self.hesitates).await;
             tokio::task::yield_now().await;
             (self.says)(url)
         })

@@ -39,11 +39,11 @@ struct Memory {
     rest: Option<Instant>,
 }
 
-/// The right to renew; others wait until every clone is dropped.
-#[derive(Clone)]
+/// The right to renew; others wait until it is dropped.
 pub(super) struct Turn {
-    _ours: Arc<OwnedMutexGuard<()>>,
-    _store: Option<Arc<StoreLock>>,
+    // Given back first, so that whoever of this client comes next finds it free.
+    _store: Option<StoreLock>,
+    _ours: OwnedMutexGuard<()>,
 }
 
 impl Renewals {
@@ -124,16 +124,30 @@ impl Renewals {
 impl Turn {
     fn of(turn: OwnedMutexGuard<()>) -> Turn {
         Turn {
-            _ours: Arc::new(turn),
             _store: None,
+            _ours: turn,
         }
     }
 
     /// Also keeps out everybody who shares the store.
     pub(super) fn with(self, lock: StoreLock) -> Turn {
         Turn {
-            _store: Some(Arc::new(lock)),
+            _store: Some(lock),
             ..self
         }
+    }
+}
+
+/// Does something to its end, even if nobody waits for it any more.
+pub(super) async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only the end of the whole program ends it.
+            Err(_) => std::future::pending().await,
+        },
     }
 }

@@ -2,15 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, json};
 
 use crate::{
     Secret,
-    client::{
-        form::{self, Form},
-        registration::ClientAuthentication,
-    },
+    client::{form::Form, registration::ClientAuthentication},
+    form::basic,
     jwt::{SigningError, SigningKey, encode},
 };
 
@@ -65,12 +62,6 @@ impl CannotShow {
             Self::Signing(_) => None,
         }
     }
-}
-
-/// The header of RFC 6749, section 2.3.1: id and secret are encoded as in a form before they are joined.
-fn basic(id: &str, secret: &Secret) -> Secret {
-    let pair = format!("{}:{}", form::encode(id), form::encode(secret.expose()));
-    Secret::new(format!("Basic {}", STANDARD.encode(pair)))
 }
 
 /// The JWT of RFC 7523, section 3. It is for the issuer: what is for the endpoint alone could be carried to another server

@@ -1,18 +1,17 @@
 //! Every way of getting in without a token for this server, tried; and what is heard instead.
 
-use ring::hmac;
 use serde_json::{Value, json};
 use turnbuckle_ledger::req;
 use turnbuckle_protocol::guard::{Guard as _, Visit};
 
-use super::world::{ISSUER, JWKS, METADATA, RESOURCE, World, bearer, challenge, send};
+use super::world::{ISSUER, RESOURCE, World, bearer, challenge, send};
 use crate::{
-    jwt::{Algorithm, SigningKey, Token, decode, encode},
-    server::{Issuer, ResourceServer},
+    jwt::{Token, encode},
+    server::ResourceServer,
 };
 
 /// Tries each token, and expects 401 `invalid_token` for this reason.
-async fn all_fail(server: &ResourceServer, reason: &str, tokens: Vec<String>) {
+pub(super) async fn all_fail(server: &ResourceServer, reason: &str, tokens: Vec<String>) {
     for token in tokens {
         let shown = &token[..token.len().min(400)];
         let refusal = bearer(server, &token).await.expect_err(shown);
@@ -41,7 +40,6 @@ async fn a_token_for_somebody_else_is_of_no_use_here() {
     req!(
         "auth.token.audience",
         "auth.token.own-resources",
-        "auth.token.no-transit",
         "auth.401.invalid-token",
         "auth.token.error"
     );
@@ -81,7 +79,7 @@ async fn a_token_for_somebody_else_is_of_no_use_here() {
         json!("HTTPS://API.example:443/mcp/"),
         json!("api://mcp"),
     ] {
-        req!("auth.resource.case", "auth.resource.slash");
+        req!("auth.resource.case");
         bearer(&server, &world.token(json!({ "aud": aud })))
             .await
             .unwrap();
@@ -90,6 +88,7 @@ async fn a_token_for_somebody_else_is_of_no_use_here() {
 
 #[tokio::test]
 async fn a_token_of_an_issuer_that_is_not_trusted_is_refused_and_nobody_is_asked() {
+    req!("auth.token.no-transit");
     let world = World::new();
     let issuers = [
         json!("https://evil.example"),
@@ -106,135 +105,6 @@ async fn a_token_of_an_issuer_that_is_not_trusted_is_refused_and_nobody_is_asked
     all_fail(&world.server(), "another issuer", tokens.into()).await;
 
     assert_eq!(world.network.total(), 0);
-}
-
-#[tokio::test]
-async fn a_trusted_issuer_cannot_speak_for_another() {
-    let (world, other) = (World::new(), SigningKey::generate().unwrap());
-    let mut jwk = other.public_jwk();
-    jwk.insert("kid".into(), "one".into());
-    let keys = json!({ "keys": [jwk] }).to_string();
-    let second = Issuer::jwt("https://second.example")
-        .jwks(crate::jwt::Jwks::parse(keys.as_bytes()).unwrap());
-    let server = world.server().issuer(second);
-    let forged = world.by(&other, json!({}), json!({}));
-
-    all_fail(&server, "not signed by its issuer", vec![forged]).await;
-
-    let own = world.by(
-        &other,
-        json!({}),
-        json!({ "iss": "https://second.example" }),
-    );
-    assert_eq!(
-        bearer(&server, &own).await.unwrap().issuer,
-        "https://second.example"
-    );
-}
-
-#[tokio::test]
-async fn what_is_not_signed_or_signed_by_a_secret_that_everybody_knows_is_refused() {
-    req!("auth.token.validate");
-    let world = World::new();
-    let server = world.server();
-    let claims = encode(Value::from(world.claims()).to_string());
-    let unsigned = |alg: &str, signature: &str| {
-        let header = encode(json!({ "alg": alg, "kid": "one" }).to_string());
-        format!("{header}.{claims}.{signature}")
-    };
-    let good = world.token(json!({}));
-    let signature = good.rsplit('.').next().unwrap();
-    let mut tokens: Vec<_> = [
-        "none", "None", "NONE", "nOnE", "", "RS256 ", "rs256", "HS256",
-    ]
-    .iter()
-    .flat_map(|alg| {
-        [
-            unsigned(alg, ""),
-            unsigned(alg, "AA"),
-            unsigned(alg, signature),
-        ]
-    })
-    .collect();
-    // The public key as the secret of HS256, in the forms in which people have it.
-    let jwk = world.key.public_jwk();
-    for secret in [
-        decode(jwk["n"].as_str().unwrap()).unwrap(),
-        Value::from(jwk).to_string().into_bytes(),
-        b"one".to_vec(),
-        Vec::new(),
-    ] {
-        for alg in ["HS256", "HS384", "HS512"] {
-            let signed = unsigned(alg, "").trim_end_matches('.').to_owned();
-            let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-            tokens.push(format!(
-                "{signed}.{}",
-                encode(hmac::sign(&key, signed.as_bytes()))
-            ));
-        }
-    }
-    all_fail(&server, "", tokens).await;
-
-    let tokens = [
-        "RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA",
-    ]
-    .map(|alg| {
-        [
-            unsigned(alg, ""),
-            unsigned(alg, &encode([0; 64])),
-            unsigned(alg, &encode([0; 256])),
-        ]
-    });
-    all_fail(
-        &server,
-        "not signed by its issuer",
-        tokens.into_iter().flatten().collect(),
-    )
-    .await;
-    bearer(&server, &good).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_signature_of_zeros_is_none() {
-    let world = World::new();
-    let key = SigningKey::generate().unwrap();
-    world.publish(&[("one", &key)]);
-    let server = world.server();
-    let good = world.by(&key, json!({}), json!({}));
-    let (signed, _) = good.rsplit_once('.').unwrap();
-
-    let forged = [encode([0; 64]), encode([255; 64]), encode([0; 0])]
-        .map(|signature| format!("{signed}.{signature}"));
-
-    all_fail(&server, "not signed by its issuer", forged.into()).await;
-    bearer(&server, &good).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_token_that_was_changed_anywhere_is_refused() {
-    let world = World::new();
-    let server = world.server();
-    let good = world.token(json!({}));
-    let other = world.token(json!({ "sub": "bob", "scope": "admin" }));
-    let part = |token: &str, at: usize| token.split('.').nth(at).unwrap().to_owned();
-    let mut tokens = vec![
-        format!("{}.{}.{}", part(&good, 0), part(&other, 1), part(&good, 2)),
-        format!("{}.{}.{}", part(&good, 0), part(&good, 1), part(&other, 2)),
-        format!("{good}.{good}"),
-        format!("{good}.x"),
-        format!("{good}="),
-        good[..good.len() - 1].to_owned(),
-        good.to_ascii_lowercase(),
-        good.rsplit_once('.').unwrap().0.to_owned(),
-    ];
-    // Every letter, once.
-    tokens.extend((0..good.len()).map(|at| {
-        let letter = if &good[at..=at] == "A" { "B" } else { "A" };
-        format!("{}{letter}{}", &good[..at], &good[at + 1..])
-    }));
-
-    all_fail(&server, "", tokens).await;
-    bearer(&server, &good).await.unwrap();
 }
 
 #[tokio::test]
@@ -294,67 +164,6 @@ async fn a_token_that_was_let_in_is_let_in_no_longer_than_it_lives() {
 }
 
 #[tokio::test]
-async fn a_header_cannot_bring_its_own_key() {
-    let (world, own) = (World::new(), SigningKey::generate().unwrap());
-    let mut jwk = own.public_jwk();
-    jwk.insert("kid".into(), "one".into());
-    let url = "https://evil.example/keys";
-    world.network.answer(url, 200, &json!({ "keys": [jwk] }));
-    let headers = [
-        json!({ "jwk": jwk }),
-        json!({ "jku": url }),
-        json!({ "x5u": url }),
-        json!({ "x5c": ["MIIB"] }),
-        json!({ "kid": url }),
-        json!({ "kid": "../../../../dev/null" }),
-        json!({ "kid": "' UNION SELECT 'key" }),
-        json!({ "kid": "" }),
-        json!({ "kid": null }),
-        json!({}),
-    ];
-
-    let tokens = headers.map(|header| world.by(&own, header, json!({})));
-    all_fail(&world.server(), "not signed by its issuer", tokens.into()).await;
-
-    assert_eq!(world.network.asked(url), 0);
-    assert!(world.network.asked(JWKS) <= 1 && world.network.asked(METADATA) <= 1);
-}
-
-#[tokio::test]
-async fn a_signed_text_of_another_kind_is_no_access_token() {
-    let world = World::new();
-    let server = world.server();
-    let kinds = [
-        "dpop+jwt",
-        "logout+jwt",
-        "oauth-id-jag+jwt",
-        "secevent+jwt",
-        "client-authentication+jwt",
-        "at",
-        "",
-    ];
-
-    let tokens = kinds.map(|typ| world.token_with(json!({ "typ": typ }), json!({})));
-    all_fail(&server, "no access token", tokens.into()).await;
-    let odd = [
-        json!({ "crit": ["b64"], "b64": false }),
-        json!({ "crit": [] }),
-    ];
-    let tokens = odd.map(|header| world.token_with(header, json!({})));
-    all_fail(&server, "extension", tokens.into()).await;
-
-    for typ in [
-        json!(null),
-        json!("JWT"),
-        json!("AT+JWT"),
-        json!("application/at+jwt"),
-    ] {
-        let token = world.token_with(json!({ "typ": typ }), json!({}));
-        bearer(&server, &token).await.unwrap();
-    }
-}
-
-#[tokio::test]
 async fn a_token_that_says_neither_whose_nor_how_bound_it_is_is_refused() {
     let world = World::new();
     let server = world.server();
@@ -388,14 +197,6 @@ async fn what_is_too_long_too_deep_or_no_token_at_all_is_refused() {
     all_fail(&server, "no signed JWT", texts.into()).await;
     all_fail(&server, "no signed JWT", vec![format!("{deep}.{deep}.AA")]).await;
     assert_eq!(world.network.total(), 0);
-}
-
-#[tokio::test]
-async fn algorithms_that_were_not_chosen_are_refused() {
-    let world = World::new();
-    let server = world.server().algorithms([Algorithm::Es256]);
-
-    all_fail(&server, "not accepted", vec![world.token(json!({}))]).await;
 }
 
 #[tokio::test]

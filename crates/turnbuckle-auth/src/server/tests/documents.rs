@@ -78,7 +78,10 @@ async fn nothing_else_is_a_document() {
 
 #[tokio::test]
 async fn the_metadata_of_the_issuer_is_passed_on_as_it_is() {
-    req!("auth.metadata.2025-03-26.server");
+    req!(
+        "auth.metadata.2025-03-26.server",
+        "auth.third-party.allowed"
+    );
     let world = World::new();
     let server = world.server().republish_issuer_metadata();
     let original = format!(r#"{{ "issuer": "{ISSUER}",  "x-own": [1.0] }}"#);

@@ -36,13 +36,44 @@ impl Authorization {
     pub(crate) fn extensions(&self) -> &'static [&'static str] {
         self.0.extensions()
     }
+
+    /// Passes on what a response says about the next proof.
+    fn hear(&self, response: &Response) {
+        if let Some(nonce) = response.header(DPOP_NONCE) {
+            self.0.nonce(nonce);
+        }
+    }
+
+    /// Finds out what to do about a refusal.
+    async fn after(
+        &self,
+        response: &Response,
+        sending: Sending<'_>,
+        generation: u64,
+        attempts: u32,
+        login: Login<'_>,
+    ) -> Result<Next, HttpError> {
+        match login {
+            Login::Allowed(_) => {
+                let challenges = challenges_of(response);
+                let status = response.status().as_u16();
+                let refused = Refused::new(sending, status, &challenges, generation, attempts);
+                login.hold(self.0.refused(refused)).await
+            }
+            // A nonce that was missing is all that is needed, and it is there now.
+            Login::Never if response.header(DPOP_NONCE).is_some() && attempts == 1 => {
+                Ok(Next::TryAgain)
+            }
+            Login::Never => Ok(Next::GiveUp),
+        }
+    }
 }
 
 impl Wire {
     /// Sends a request with credentials until it is let in, or nobody has better ones.
     pub(super) async fn authorized(
         &self,
-        Authorization(authorize): &Authorization,
+        authorization: &Authorization,
         method: &Method,
         url: &Url,
         headers: &[(HeaderName, HeaderValue)],
@@ -55,12 +86,10 @@ impl Wire {
         loop {
             // Asked for anew even after a redirect: a proof is good for one URL only, and only once.
             let sending = Sending::new(method.as_str(), url.as_str());
-            let credentials = login.hold(authorize.credentials(sending)).await?;
+            let credentials = login.hold(authorization.0.credentials(sending)).await?;
             let all = with(headers, &credentials)?;
             let response = self.once(method, &url, &all, body.clone()).await?;
-            let nonce = response
-                .header(DPOP_NONCE)
-                .inspect(|nonce| authorize.nonce(nonce));
+            authorization.hear(&response);
             if response.status().is_redirection() {
                 let next = redirects.follow(method, &response)?;
                 response.skip().await;
@@ -71,19 +100,9 @@ impl Wire {
             if !is_refused(&response) || attempts == ATTEMPTS {
                 return Ok(response);
             }
-            let next = match login {
-                Login::Allowed(_) => {
-                    let challenges = challenges_of(&response);
-                    let status = response.status().as_u16();
-                    let generation = credentials.generation;
-                    let refused = Refused::new(sending, status, &challenges, generation, attempts);
-                    login.hold(authorize.refused(refused)).await?
-                }
-                // A nonce that was missing is all that is needed, and it is there now.
-                Login::Never if nonce.is_some() && attempts == 1 => Next::TryAgain,
-                Login::Never => Next::GiveUp,
-            };
-            match next {
+            let generation = credentials.generation;
+            let next = authorization.after(&response, sending, generation, attempts, login);
+            match next.await? {
                 Next::TryAgain => response.skip().await,
                 Next::GiveUp => return Ok(response),
             }

@@ -166,6 +166,36 @@ async fn a_registration_is_used_again_and_made_anew_for_another_redirect_uri() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_registration_that_has_ended_or_that_nobody_came_back_with_is_made_anew() {
+    let (issuer, store) = (Issuer::default(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    let away = Person::saying(|_| Err(Failure::new(Step::Callback, "nobody came")));
+    let willing = Person::willing();
+    let registered = || {
+        let urls = web.urls().into_iter();
+        urls.filter(|url| url.ends_with("/register")).count()
+    };
+    let log_in = async |person: &Person| {
+        let oauth = client(&web, person).store(store.clone());
+        oauth.log_in(&[]).await
+    };
+    log_in(&willing).await.unwrap();
+    assert_eq!(registered(), 1);
+
+    let mut ended = store.registration(ISSUER).await.unwrap().unwrap();
+    ended.expires = Some(1);
+    store.register(ISSUER, Some(&ended)).await.unwrap();
+    log_in(&willing).await.unwrap();
+    assert_eq!(registered(), 2);
+
+    // The browser may have shown that the client is not known: nobody tells us.
+    log_in(&away).await.unwrap_err();
+    assert_eq!(registered(), 2);
+    log_in(&willing).await.unwrap();
+    assert_eq!(registered(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_registration_that_the_server_has_forgotten_is_made_anew_once() {
     let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
     let count = Arc::new(AtomicUsize::new(0));
@@ -214,7 +244,7 @@ async fn a_refresh_that_the_server_does_not_know_us_for_registers_anew() {
     let oauth = client(&web, &person).store(store.clone());
     call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
     issuer.end_access();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
     let web = web.rule(|heard| {
         heard
             .field("refresh_token")

@@ -29,6 +29,7 @@ async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
 #[tokio::test(start_paused = true)]
 async fn every_request_has_the_token_and_none_of_them_asks_again() {
     req!("auth.token.every-request");
+    req!("auth.token.not-in-query");
     let (issuer, person) = (Issuer::default(), Person::willing());
     let web = issuer.tokens(Web::usual());
     let oauth = client(&web, &person);
@@ -39,6 +40,11 @@ async fn every_request_has_the_token_and_none_of_them_asks_again() {
     assert_eq!((person.seen().len(), issuer.count()), (1, 1));
     let urls = web.urls();
     assert_eq!(urls.len(), 4, "{urls:?}");
+    let all = urls
+        .iter()
+        .chain(&person.seen())
+        .any(|url| url.contains("access-1"));
+    assert!(!all, "the token is in no URL");
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,6 +143,7 @@ async fn a_token_that_is_refused_as_soon_as_it_is_given_is_not_asked_for_again()
 #[tokio::test(start_paused = true)]
 async fn scopes_are_those_of_the_challenge_else_all_that_are_offered_else_none() {
     req!("auth.scope.authoritative");
+    req!("auth.scope.no-relation");
     let offering = |names: serde_json::Value| {
         Web::usual().get(
             "https://mcp.example/.well-known/oauth-protected-resource/mcp",
@@ -253,4 +260,23 @@ async fn a_server_that_names_another_issuer_each_time_is_left() {
     let failure = call(&oauth, never).await.unwrap_err();
     assert!(failure.reason().contains("again and again"), "{failure}");
     assert_eq!(person.seen().len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_comes_to_its_end_even_if_the_request_is_given_up() {
+    let (issuer, person) = (Issuer::default(), Person::willing());
+    let web = issuer.tokens(Web::usual());
+    let slow = Person {
+        hesitates: Duration::from_secs(120),
+        ..person.clone()
+    };
+    let oauth = client(&web, &slow);
+
+    let minute = Duration::from_secs(60);
+    let given_up = tokio::time::timeout(minute, call(&oauth, |sent| issuer.judge(sent)));
+    given_up.await.unwrap_err();
+    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+
+    assert_eq!(ended, Ended::In);
+    assert_eq!((person.seen().len(), issuer.count()), (1, 1));
 }

@@ -1,11 +1,14 @@
 //! Keeping a token fresh.
 
+use std::{pin::Pin, task::Poll};
+
 use turnbuckle_ledger::req;
 
 use super::*;
 use crate::{
     Step,
     client::store::{FileStore, Login, MemoryStore, Store},
+    fetch::{Fetch, FetchError, Request, Response},
 };
 
 /// Logs in, and lets the token end soon.
@@ -25,7 +28,7 @@ async fn a_token_that_has_ended_is_refreshed_and_nobody_is_asked() {
     let oauth = client(&web, &person);
     call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
     issuer.end_access();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
 
     let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
 
@@ -61,7 +64,7 @@ async fn many_refusals_are_one_refresh() {
     let oauth = client(&web, &person);
     call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
     issuer.end_access();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
 
     let calls = (0..100).map(|_| {
         let (oauth, issuer) = (oauth.clone(), issuer.clone());
@@ -83,7 +86,7 @@ async fn a_refresh_token_that_is_not_good_any_more_leads_to_a_login() {
     call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
     issuer.end_access();
     issuer.end_refresh();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
 
     let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
 
@@ -114,6 +117,26 @@ async fn without_a_person_a_dead_refresh_token_is_tried_once() {
         .into_iter()
         .filter(|it| it.body.contains("refresh_token="));
     assert_eq!(tried.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_refresh_token_is_tried_once_ahead_of_time_and_the_token_used_to_its_end() {
+    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+    let web = issuer.tokens(Web::usual());
+    about_to_end(&store, &client(&web, &person).store(store.clone()), 30).await;
+    issuer.end_refresh();
+    let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
+
+    for _ in 0..5 {
+        let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+        assert_eq!(ended, Ended::In);
+        tokio::time::advance(Duration::from_secs(31)).await;
+    }
+
+    let heard = web.heard().into_iter();
+    let tried = heard.filter(|it| it.body.contains("refresh_token="));
+    assert_eq!(tried.count(), 1);
+    assert!(!oauth.hand.held().can_be_refreshed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,25 +173,33 @@ async fn trouble_at_the_authorization_server_costs_no_login() {
     );
 }
 
+/// A web that takes its time before and after it answers.
+struct Slow(Web);
+
+impl Fetch for Slow {
+    fn fetch(&self, request: Request) -> BoxFuture<'_, Result<Response, FetchError>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            let answer = self.0.fetch(request).await;
+            tokio::task::yield_now().await;
+            answer
+        })
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_refresh_ends_well_even_if_nobody_waits_for_it_any_more() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+async fn a_refresh_comes_to_its_end_even_if_nobody_waits_for_it_any_more() {
+    let (issuer, person) = (Issuer::default(), Person::willing());
     let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person).store(store.clone());
+    let oauth = OAuth::new(SERVER, Arc::new(Slow(web))).interact(person.clone());
     call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
     issuer.end_access();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
 
-    // The call is given up at each of its steps in turn; whatever was begun is kept.
-    for steps in 1..200 {
-        let mut given_up = Box::pin(call(&oauth, |sent| issuer.judge(sent)));
-        for _ in 0..steps {
-            if futures_poll(given_up.as_mut()).await.is_some() {
-                break;
-            }
-        }
-        drop(given_up);
-        tokio::task::yield_now().await;
+    // The call is given up a moment later each time, until a refresh token was used.
+    for moments in 1.. {
+        let given_up = call(&oauth, |sent| issuer.judge(sent));
+        poll_times(Box::pin(given_up), moments).await;
         if issuer.count() > 1 {
             break;
         }
@@ -179,16 +210,15 @@ async fn a_refresh_ends_well_even_if_nobody_waits_for_it_any_more() {
     assert_eq!((person.seen().len(), issuer.count()), (1, 2));
 }
 
-/// Polls a future once.
-async fn futures_poll<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
-    std::future::poll_fn(|cx| {
-        let polled = std::pin::Pin::new(&mut future).poll(cx);
-        std::task::Poll::Ready(match polled {
-            std::task::Poll::Ready(output) => Some(output),
-            std::task::Poll::Pending => None,
-        })
-    })
-    .await
+/// Polls a future a number of times, with time for others in between, and drops it.
+async fn poll_times<F: Future + Unpin>(mut future: F, times: usize) {
+    for _ in 0..times {
+        let polled = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut future).poll(cx)));
+        if polled.await.is_ready() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +265,7 @@ async fn a_token_that_could_not_be_kept_is_told_of_and_used_all_the_same() {
 
     // The one in the store is older by now, and its refresh token is used up.
     std::fs::remove_dir(&in_the_way).unwrap();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
     issuer.end_access();
     assert_eq!(
         call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),

@@ -86,7 +86,7 @@ async fn a_server_that_always_wants_more_is_left() {
         assert_eq!(call(&oauth, greedy).await.unwrap(), Ended::Refused(403));
     }
     assert_eq!(person.seen().len(), 6, "five times more in all");
-    tokio::time::advance(std::time::Duration::from_secs(601)).await;
+    tokio::time::advance(Duration::from_secs(601)).await;
     call(&oauth, greedy).await.unwrap();
     assert!(person.seen().len() > 6, "after a while it may ask again");
 }

@@ -1,0 +1,163 @@
+//! No bytes let anybody in but those of a token that the issuer signed for this very server.
+//!
+//! The first line is `Authorization`, the second `DPoP`; an empty one is left out. The third and the fourth are the header and
+//! the claims of a token that the issuer signs, whatever they say. Marks: `@state@` is a good token, `@head@`, `@body@` and
+//! `@seal@` are its parts; `@own@` is the token of the last two lines; `@bound@` is a token that is bound to a key, and
+//! `@proof@` a proof for it.
+#![no_main]
+
+use std::{
+    sync::{Arc, LazyLock},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Map, Value, json};
+use turnbuckle_auth::{
+    Secret,
+    dpop::Prover,
+    fetch::{Fetch, FetchError, Request, Response},
+    is_same_resource,
+    jwt::{Algorithm, Jwk, SigningKey},
+    server::{Issuer, ResourceServer},
+};
+use turnbuckle_fuzz::{bounded, marks::Marks};
+use turnbuckle_protocol::guard::{BoxFuture, Guard, Visit};
+
+const RESOURCE: &str = "https://api.example/mcp";
+const ISSUER: &str = "https://auth.example";
+
+// Signatures of this kind are not random: an input does the same each time.
+static KEY: LazyLock<SigningKey> = LazyLock::new(|| {
+    let pem = include_str!("../../crates/turnbuckle-auth/src/jwt/keys_for_tests/ed25519.pem");
+    SigningKey::from_pem(pem, Algorithm::EdDsa).expect("it is a key")
+});
+static PROVER: LazyLock<Prover> = LazyLock::new(|| {
+    let pem = include_str!("../../crates/turnbuckle-auth/src/jwt/keys_for_tests/p256.pem");
+    Prover::new(SigningKey::from_pem(pem, Algorithm::Es256).expect("it is a key"))
+});
+
+fuzz_target!(|input: &str| bounded::run(play(input)));
+
+async fn play(input: &str) {
+    let mut lines = input.lines();
+    let [authorization, dpop, header, claims] = [(); 4].map(|()| lines.next().unwrap_or_default());
+    let good = sign(&Map::new(), &good_claims());
+    let bound = {
+        let mut claims = good_claims();
+        claims.insert("cnf".into(), json!({ "jkt": PROVER.thumbprint() }));
+        sign(&Map::new(), &claims)
+    };
+    let own = Own::read(header, claims);
+    let proof = PROVER.proof("POST", RESOURCE, Some(&Secret::new(&bound)), None);
+    let proof = proof.expect("it can be signed");
+
+    let mut marks = Marks::default();
+    let mut parts = good.split('.');
+    for (name, said) in ["head", "body", "seal"].into_iter().zip(&mut parts) {
+        marks.note(name, said);
+    }
+    marks.note("state", &good);
+    marks.note("bound", &bound);
+    marks.note("proof", &proof);
+    if let Some(own) = &own {
+        marks.note("own", &own.token);
+    }
+    let fill = |line: &str| String::from_utf8_lossy(&marks.fill(line.as_bytes())).into_owned();
+    let [authorization, dpop] = [authorization, dpop].map(fill);
+
+    let one = |header| Vec::from_iter(Some(header).filter(|header: &&str| !header.is_empty()));
+    let (headers, proofs) = (one(&*authorization), one(&*dpop));
+    let visit = Visit::new("POST", "/mcp", &headers, &proofs);
+    match server().admit(visit).await {
+        Ok(_) => {
+            let (scheme, token) = authorization
+                .trim()
+                .split_once(' ')
+                .expect("there are both");
+            let token = token.trim();
+            if scheme.eq_ignore_ascii_case("dpop") {
+                assert!(dpop == proof || own.is_some(), "without a proof: {dpop}");
+                assert!(token == bound || own.is_some_and(|own| own.token == token));
+            } else {
+                let is_own = own.is_some_and(|own| own.token == token && own.may_be_let_in());
+                assert!(token == good || is_own, "let in: {authorization}");
+            }
+        }
+        Err(refusal) => {
+            assert!(matches!(refusal.status, 400 | 401), "{refusal:?}");
+            let is_proven = authorization == format!("DPoP {bound}") && dpop == proof;
+            let is_good = authorization == format!("Bearer {good}");
+            assert!(!is_good && !is_proven, "kept out: {refusal:?}");
+        }
+    }
+}
+
+/// A token that the issuer signed without a look.
+struct Own {
+    header: Map<String, Value>,
+    claims: Map<String, Value>,
+    token: String,
+}
+
+impl Own {
+    fn read(header: &str, claims: &str) -> Option<Self> {
+        let header = serde_json::from_str(header).ok()?;
+        let claims = serde_json::from_str(claims).ok()?;
+        let token = sign(&header, &claims);
+        Some(Self {
+            header,
+            claims,
+            token,
+        })
+    }
+
+    /// The least that must be true of it.
+    fn may_be_let_in(&self) -> bool {
+        let text = |name: &str| self.claims.get(name).and_then(Value::as_str);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.expect("it is later than 1970").as_secs_f64();
+        let audience = match self.claims.get("aud") {
+            Some(Value::Array(list)) => list.clone(),
+            Some(one) => vec![one.clone()],
+            None => Vec::new(),
+        };
+        let mut audience = audience.iter().filter_map(Value::as_str);
+        text("iss") == Some(ISSUER)
+            && audience.any(|audience| is_same_resource(audience, RESOURCE))
+            && self.claims["exp"]
+                .as_f64()
+                .is_some_and(|end| end + 61.0 > now)
+            && ["sub", "client_id", "azp"]
+                .into_iter()
+                .any(|name| text(name).is_some())
+            && !self.claims.contains_key("cnf")
+            && !self.header.contains_key("crit")
+    }
+}
+
+fn sign(header: &Map<String, Value>, claims: &Map<String, Value>) -> String {
+    let token = KEY.sign(header.clone(), claims);
+    token.expect("it can be signed")
+}
+
+fn good_claims() -> Map<String, Value> {
+    let claims =
+        json!({ "iss": ISSUER, "aud": RESOURCE, "sub": "alice", "exp": 9_999_999_999_u64 });
+    claims.as_object().expect("it is one").clone()
+}
+
+fn server() -> ResourceServer {
+    let key = Jwk::parse(&KEY.public_jwk()).expect("it is a key");
+    let issuer = Issuer::jwt(ISSUER).jwks([key].into_iter().collect());
+    let server = ResourceServer::new(RESOURCE, Arc::new(Offline)).expect("it is a URL");
+    server.issuer(issuer)
+}
+
+struct Offline;
+
+impl Fetch for Offline {
+    fn fetch(&self, request: Request) -> BoxFuture<'_, Result<Response, FetchError>> {
+        panic!("nothing is to be fetched: {request:?}");
+    }
+}
