@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::arguments;
 use crate::context::Context;
-use crate::failure::{Failure, Result, warning};
+use crate::failure::{Failure, Result};
 use crate::secret::Secret;
 
 /// No secret is longer than this.
@@ -85,6 +85,8 @@ pub(crate) fn unusable(file: &Path, reason: &str) -> Failure {
 #[cfg(unix)]
 fn warn_of_others(file: &Path, open: &File, context: &Context) {
     use std::os::unix::fs::PermissionsExt;
+
+    use crate::failure::warning;
 
     let Ok(metadata) = open.metadata() else {
         return;
