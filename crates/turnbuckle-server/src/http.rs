@@ -18,6 +18,7 @@ mod batch;
 mod body;
 mod cors;
 mod delivery;
+mod discard;
 mod endpoint;
 mod feed;
 mod gate;

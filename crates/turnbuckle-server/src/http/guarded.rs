@@ -8,6 +8,7 @@ use turnbuckle_protocol::guard::Guard;
 use super::{
     Http,
     body::Body,
+    discard,
     endpoint::{Endpoint, Head, Link, allowed},
     keeper::{DOCUMENT_METHODS, Keeper},
 };
@@ -83,7 +84,8 @@ pub(super) async fn respond<B: http_body::Body>(
         if parts.method != Method::OPTIONS
             && let Err(refusal) = keeper.admit(&mut parts).await
         {
-            return refusal.map(Body::full);
+            drop(permit);
+            return discard::answered(refusal.map(Body::full), &parts, body).await;
         }
     } else if let Some(document) = keeper.document(&parts).await {
         if parts.method == Method::OPTIONS {

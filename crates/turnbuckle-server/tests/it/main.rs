@@ -5,6 +5,7 @@
 mod capabilities;
 mod every_way;
 mod extensions;
+mod guard_bodies;
 mod guard_callers;
 mod guard_doors;
 mod guard_layer;
