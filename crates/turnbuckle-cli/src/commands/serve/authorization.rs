@@ -40,6 +40,10 @@ pub(super) struct Section {
 }
 
 /// Who may ask.
+#[allow(
+    dead_code,
+    reason = "a build without cryptography refuses before it reads all of it"
+)]
 #[derive(Debug)]
 pub(super) struct Authorization {
     /// Whose tokens are good.
