@@ -1,6 +1,6 @@
 //! Logins: as whom the user is known to servers that ask.
 //!
-//! [`log_in`] makes one, with [`person`] at the other end; every other command uses what is [`kept`], and renews it.
+//! [`log_in()`] makes one, with [`person`] at the other end; every other command uses what is [`kept`], and renews it.
 //! [`claims`] reads who somebody is from a token. Nothing here ever shows a token.
 
 mod claims;

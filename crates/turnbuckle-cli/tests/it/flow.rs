@@ -289,27 +289,24 @@ fn a_second_signal_ends_a_server_with_calls_that_run() {
     let server = Serving::on_a_port(&stage);
     let (told, mut works) = tokio::sync::mpsc::unbounded_channel();
 
-    stage.runtime.block_on(async {
+    let running = stage.runtime.block_on(async {
         let client = connect(Http::new(&server.told), EraChoice::Legacy).await;
         let indexing = client
             .call_tool("index_repository", json!({ "path": project }))
             .on_progress(move |_| {
                 let _ = told.send(());
             });
-        let ending = async {
-            works.recv().await.unwrap();
-            // At once: the call has to be running still, and two different signals are never taken for one.
-            server.signal(Signal::TERM);
-            server.signal(Signal::INT);
-        };
-        // Whether the call is told that its server is gone is the client's business.
-        tokio::select! {
-            _ = async { indexing.await } => panic!("the call ended before the second signal came"),
-            () = ending => {}
-        }
+        let indexing = tokio::spawn(indexing.into_future());
+        works.recv().await.unwrap();
+        // At once: the call has to be running still, and two different signals are never taken for one.
+        server.signal(Signal::TERM);
+        server.signal(Signal::INT);
+        // Held until the server is gone: a call that is given up would be over before the second signal is seen.
+        (client, indexing)
     });
 
     let (status, said) = server.wait();
+    drop(running);
     assert_eq!(status.code(), Some(2), "{said}");
     assert!(said.contains("interrupted"), "{said}");
 }

@@ -15,16 +15,25 @@ pub(super) struct Flags {
     #[arg(long = "auth-issuer", value_name = "URL", conflicts_with = "stdio")]
     issuer: Option<String>,
 
-    /// Where clients reach this server, as tokens name it: https://memory.example.com/mcp
-    #[arg(long, value_name = "URL", conflicts_with = "stdio")]
+    // No doc comments where rustdoc would look for links.
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "stdio",
+        help = "Where clients reach this server, as tokens name it: https://memory.example.com/mcp"
+    )]
     audience: Option<String>,
 
     /// Let in only callers whose tokens have this scope; can be given again
     #[arg(long = "require-scope", value_name = "SCOPE", conflicts_with = "stdio")]
     scopes: Vec<String>,
 
-    /// Let in who has a token of this file, a line for each: TOKEN [NAME [SCOPES]]
-    #[arg(long, value_name = "FILE", conflicts_with = "stdio")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "stdio",
+        help = "Let in who has a token of this file, a line for each: TOKEN [NAME [SCOPES]]"
+    )]
     token_file: Option<PathBuf>,
 }
 
