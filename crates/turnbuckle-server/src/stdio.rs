@@ -38,6 +38,9 @@ use crate::{
 /// How much is read at once, and written by who reads: what a pipe holds.
 const CHUNK: usize = 64 * 1024;
 
+/// How much is answered before the client sees any of it: it reads, and sends more, while the rest is being answered.
+const STRIDE: usize = 4 * 1024;
+
 /// Serves the client at the other end of standard input and output.
 ///
 /// Returns when the client ends the input and everything it asked for is answered; calls that are still running
@@ -185,11 +188,16 @@ fn read(
         if rest.is_empty() {
             break;
         }
+        let mut answered = rest.len();
         while let Some(line) = lines.next(&mut rest) {
             connection.receive(line);
             if sink.is_full() {
                 sink.wake();
                 runtime.block_on(sink.room());
+            }
+            if answered - rest.len() >= STRIDE {
+                answered = rest.len();
+                flush(sink, output);
             }
         }
         flush(sink, output);

@@ -3,8 +3,9 @@
 //! The process is this test binary itself, told by an environment variable to be a server.
 
 use std::{
-    env,
+    env, fs,
     io::{BufRead, BufReader, Read, Write},
+    path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -58,13 +59,29 @@ fn server() -> Server {
         std::future::pending::<()>().await;
         Ok::<_, ToolError>(String::new())
     });
+    let stuck = Tool::new("stuck", async || {
+        // Without a pause, as no handler should: it holds up the thread that reads.
+        let gate = gate(std::process::id());
+        let mut looks = 0..6_000;
+        while !gate.exists() && looks.next().is_some() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        fs::remove_file(gate)?;
+        Ok::<_, ToolError>("free".to_owned())
+    });
     let large = Tool::new("large", async || Ok::<_, ToolError>("x".repeat(200_000)));
     Server::new("process", "1")
         .tool(print)
         .tool(block)
         .tool(nap)
         .tool(forever)
+        .tool(stuck)
         .tool(large)
+}
+
+/// The file that sets `stuck` free in a process.
+fn gate(process: u32) -> PathBuf {
+    env::temp_dir().join(format!("turnbuckle-gate-{process}"))
 }
 
 struct Process {
@@ -227,6 +244,31 @@ fn a_client_that_writes_everything_before_it_reads_is_served() {
     for id in 0..2_000 {
         assert_eq!(process.next()["id"], id);
     }
+    process.end();
+}
+
+#[cfg(unix)]
+#[test]
+fn answers_are_seen_while_the_rest_of_what_was_read_is_being_answered() {
+    let mut process = Process::start();
+    let ping = |id: i64| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
+    let pings = (0..200).map(|id| format!("{}\n", ping(id)));
+    let params = modern(json!({ "name": "stuck", "arguments": {} }));
+    let stuck = json!({ "jsonrpc": "2.0", "id": 200, "method": "tools/call", "params": params });
+    let all: String = pings.chain([format!("{stuck}\n")]).collect();
+
+    let input = process.input.as_mut().unwrap();
+    input.write_all(all.as_bytes()).unwrap();
+
+    for id in 0..60 {
+        assert_eq!(process.next()["id"], id);
+    }
+    fs::write(gate(process.child.id()), "").unwrap();
+    for id in 60..200 {
+        assert_eq!(process.next()["id"], id);
+    }
+    // It gives up after a minute: then nobody had seen an answer before.
+    assert_eq!(process.next()["result"]["content"][0]["text"], "free");
     process.end();
 }
 
