@@ -9,11 +9,13 @@
 //! - `server`, `client`: the rules, a file for each area.
 //! - [`report`]: what came of it, and how it is shown.
 
+mod calls;
 pub mod catalogue;
 mod client;
 mod discovery;
 mod options;
 mod outcome;
+mod overheard;
 pub mod report;
 pub mod rule;
 mod run;

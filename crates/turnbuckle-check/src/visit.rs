@@ -4,6 +4,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
 
+use crate::calls::Calls;
 use crate::discovery::Discovered;
 use crate::options::Options;
 use crate::outcome::Unmet;
@@ -25,6 +26,7 @@ pub(crate) struct Visit {
     pub(crate) tape: Tape,
     session: OnceCell<Result<Session, Unmet>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
+    calls: OnceCell<Result<Calls, Unmet>>,
 }
 
 impl Visit {
@@ -37,6 +39,7 @@ impl Visit {
             tape: Tape::default(),
             session: OnceCell::new(),
             discovered: OnceCell::new(),
+            calls: OnceCell::new(),
         }
     }
 
@@ -86,5 +89,11 @@ impl Visit {
             .await
             .as_ref()
             .map_err(|unmet| unmet.clone().aside())
+    }
+
+    /// Returns calls of the tools that may be called, and what came of them.
+    pub(crate) async fn calls(&self) -> Result<&Calls, Unmet> {
+        let calls = self.calls.get_or_init(|| Calls::make(self)).await;
+        calls.as_ref().map_err(|unmet| unmet.clone().aside())
     }
 }
