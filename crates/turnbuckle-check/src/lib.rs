@@ -9,7 +9,6 @@
 //! - `server`, `client`: the rules, a file for each area.
 //! - [`report`]: what came of it, and how it is shown.
 
-mod calls;
 pub mod catalogue;
 mod client;
 mod discovery;
@@ -25,6 +24,7 @@ mod shape;
 mod speech;
 mod tape;
 mod target;
+mod trials;
 mod visit;
 mod wire;
 

@@ -49,19 +49,22 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 async fn no_answer(visit: &Visit) -> Outcome {
-    let calls = visit.calls().await?;
-    let long = calls.made.iter().filter(|call| call.took >= LONG && call.answer().is_ok());
-    let Some(call) = long.min_by_key(|call| call.took) else {
-        return Err(calls.none("takes long enough to be cancelled"));
+    let trials = visit.trials().await?;
+    let long = trials
+        .made
+        .iter()
+        .filter(|trial| trial.took >= LONG && trial.answer().is_ok());
+    let Some(trial) = long.min_by_key(|trial| trial.took) else {
+        return Err(trials.none("takes long enough to be cancelled"));
     };
     let session = visit.fresh().await?;
     is_told(&session)?;
-    let pending = session.begin("tools/call", call.params.clone()).await?;
+    let pending = session.begin("tools/call", trial.params.clone()).await?;
     let sent = pending.sent;
     // Let the work begin: what was not begun could be dropped without any care.
     session.listen(LONG / 4).await;
     cancel(&session, pending.id.clone().unwrap_or_default()).await?;
-    let patience = call.took * 2 + visit.options.silence;
+    let patience = trial.took * 2 + visit.options.silence;
     match session.answer_within(pending, patience).await {
         Ok(answer) if !answer.value.is_null() => {
             let what = format!("{} for a request that was cancelled", answer.describe());
@@ -75,8 +78,14 @@ async fn no_answer(visit: &Visit) -> Outcome {
 async fn strays_ignored(visit: &Visit) -> Outcome {
     let session = visit.fresh().await?;
     is_told(&session)?;
-    let done = session.ask(harmless(&session), json!({})).await.map_err(Unmet::aside)?;
-    let done = done.sent.and_then(|sent| visit.tape.entry(sent).json()).unwrap_or_default();
+    let done = session
+        .ask(harmless(&session), json!({}))
+        .await
+        .map_err(Unmet::aside)?;
+    let done = done
+        .sent
+        .and_then(|sent| visit.tape.entry(sent).json())
+        .unwrap_or_default();
     let strays = [
         json!({ "requestId": "check-never-asked" }),
         json!({ "requestId": done["id"] }),
@@ -91,10 +100,15 @@ async fn strays_ignored(visit: &Visit) -> Outcome {
             let _ = session.answer(pending).await;
         }
     }
-    let alive = session.ask(harmless(&session), json!({})).await.map_err(Unmet::aside)?;
+    let alive = session
+        .ask(harmless(&session), json!({}))
+        .await
+        .map_err(Unmet::aside)?;
     let replies = messages(&visit.tape, Way::Received)
         .filter(|message| message.at >= from && Some(message.at) != alive.received)
-        .find(|message| message.value.get("error").is_some() || message.value.get("result").is_some());
+        .find(|message| {
+            message.value.get("error").is_some() || message.value.get("result").is_some()
+        });
     match replies {
         Some(reply) => {
             let what = format!("an answer to a notification: {}", reply.value);

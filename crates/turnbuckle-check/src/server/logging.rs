@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::calls::{Call, LOG_LEVEL, set_level};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, Rule};
+use crate::trials::{LOG_LEVEL, Trial, set_level};
 use crate::visit::Visit;
 
 /// The levels, from the least to the most severe.
@@ -54,14 +54,14 @@ pub(crate) const RULES: &[Rule] = &[
 const MESSAGE: &str = "notifications/message";
 
 async fn declared(visit: &Visit) -> Outcome {
-    let calls = visit.calls().await?;
-    let logged = calls.that_sent(visit, MESSAGE);
+    let trials = visit.trials().await?;
+    let logged = trials.that_sent(visit, MESSAGE);
     let declares = visit.capability("/logging").await;
-    let Some(call) = logged.first() else {
+    let Some(trial) = logged.first() else {
         declares?;
-        return Err(calls.none("logs anything"));
+        return Err(trials.none("logs anything"));
     };
-    let (at, _) = call.heard(visit, MESSAGE)[0];
+    let (at, _) = trial.heard(visit, MESSAGE)[0];
     match declares {
         Ok(_) => Seen::at([at]),
         Err(_) => Err(Unmet::broken(
@@ -80,23 +80,23 @@ async fn level_set(visit: &Visit) -> Outcome {
 
 async fn respects_level(visit: &Visit) -> Outcome {
     visit.capability("/logging").await?;
-    let calls = visit.calls().await?;
-    let lowest = |call: &&Call| lowest_level(visit, call);
-    let logged = calls.that_sent(visit, MESSAGE);
+    let trials = visit.trials().await?;
+    let lowest = |trial: &&Trial| lowest_level(visit, trial);
+    let logged = trials.that_sent(visit, MESSAGE);
     // Of a tool that logs at several levels, one more can be heard than is missed.
-    let Some(call) = logged.iter().copied().min_by_key(lowest) else {
-        return Err(calls.none("logs anything"));
+    let Some(trial) = logged.iter().copied().min_by_key(lowest) else {
+        return Err(trials.none("logs anything"));
     };
-    let Some(&wanted) = lowest_level(visit, call).and_then(|lowest| LEVELS.get(lowest + 1)) else {
-        return Err(calls.none("logs anything that a level could hold back"));
+    let Some(&wanted) = lowest_level(visit, trial).and_then(|lowest| LEVELS.get(lowest + 1)) else {
+        return Err(trials.none("logs anything that a level could hold back"));
     };
     let session = visit.fresh().await?;
     let set = set_level(&session, wanted).await.map_err(Unmet::aside)?;
     set.result().map_err(Unmet::aside)?;
     let from = visit.tape.len();
-    let again = Call::make(visit, &session, &call.callable, json!({})).await;
+    let again = Trial::make(visit, &session, &trial.call, json!({})).await;
     session.listen(visit.options.silence).await;
-    let again = Call {
+    let again = Trial {
         meanwhile: from..visit.tape.len(),
         ..again
     };
@@ -114,10 +114,16 @@ async fn unknown_level(visit: &Visit) -> Outcome {
     visit.capability("/logging").await?;
     let session = visit.session().await?;
     let message = match session.speech.has_handshake() {
-        true => session.speech.request("check-level", "logging/setLevel", json!({ "level": "loud" })),
+        true => session.speech.request(
+            "check-level",
+            "logging/setLevel",
+            json!({ "level": "loud" }),
+        ),
         false => {
             let params = json!({ "_meta": { LOG_LEVEL: "loud" } });
-            session.speech.request("check-level", "server/discover", params)
+            session
+                .speech
+                .request("check-level", "server/discover", params)
         }
     };
     let pending = session.send(message, true).await?;
@@ -125,14 +131,14 @@ async fn unknown_level(visit: &Visit) -> Outcome {
 }
 
 async fn only_when_asked(visit: &Visit) -> Outcome {
-    let calls = visit.calls().await?;
-    let logged = calls.that_sent(visit, MESSAGE);
-    let Some(call) = logged.first() else {
+    let trials = visit.trials().await?;
+    let logged = trials.that_sent(visit, MESSAGE);
+    let Some(trial) = logged.first() else {
         visit.capability("/logging").await?;
-        return Err(calls.none("logs anything"));
+        return Err(trials.none("logs anything"));
     };
     let session = visit.session().await?;
-    let again = Call::make(visit, session, &call.callable, json!({})).await;
+    let again = Trial::make(visit, session, &trial.call, json!({})).await;
     match again.heard(visit, MESSAGE).first() {
         Some((at, _)) => Err(Unmet::broken(
             "a log message for a request that asks for none",
@@ -147,8 +153,8 @@ async fn set_level_is_gone(visit: &Visit) -> Outcome {
 }
 
 /// Returns the place of the least severe level of which a call has logged something.
-fn lowest_level(visit: &Visit, call: &Call) -> Option<usize> {
-    let heard = call.heard(visit, MESSAGE);
+fn lowest_level(visit: &Visit, trial: &Trial) -> Option<usize> {
+    let heard = trial.heard(visit, MESSAGE);
     let levels = heard.iter().map(|(_, message)| &message["params"]["level"]);
     levels.filter_map(rank).min()
 }

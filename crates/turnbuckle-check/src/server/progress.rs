@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::calls::{Call, Calls};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::overheard::{Message, answer_to, messages, received};
 use crate::rule::{Area, Rule};
 use crate::tape::Way;
+use crate::trials::{Trial, Trials};
 use crate::visit::Visit;
 
 /// The name of the notification.
@@ -30,8 +30,8 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 async fn known_token(visit: &Visit) -> Outcome {
-    let calls = visit.calls().await?;
-    let reporting = reporting(visit, calls)?;
+    let trials = visit.trials().await?;
+    let reporting = reporting(visit, trials)?;
     for message in well_shaped(visit) {
         let token = &message.value["params"]["progressToken"];
         if !given(visit, token, message.at) {
@@ -42,7 +42,13 @@ async fn known_token(visit: &Visit) -> Outcome {
     // A number has to stay one, and silence is as it should be where nobody asks.
     let session = visit.session().await?;
     let number = visit.tape.len() + 1_000;
-    let numbered = Call::make(visit, session, &reporting.callable, json!({ "progressToken": number })).await;
+    let numbered = Trial::make(
+        visit,
+        session,
+        &reporting.call,
+        json!({ "progressToken": number }),
+    )
+    .await;
     for (at, message) in numbered.heard(visit, PROGRESS) {
         let token = &message["params"]["progressToken"];
         if *token != json!(number) && is_token(token) {
@@ -50,7 +56,7 @@ async fn known_token(visit: &Visit) -> Outcome {
             return Err(Unmet::broken(what, numbered.entries().chain([at])));
         }
     }
-    let silent = Call::make(visit, session, &reporting.callable, json!({})).await;
+    let silent = Trial::make(visit, session, &reporting.call, json!({})).await;
     match silent.heard(visit, PROGRESS).first() {
         Some((at, _)) => Err(Unmet::broken(
             "progress of a request that has given no token",
@@ -61,7 +67,7 @@ async fn known_token(visit: &Visit) -> Outcome {
 }
 
 async fn increases(visit: &Visit) -> Outcome {
-    reporting(visit, visit.calls().await?)?;
+    reporting(visit, visit.trials().await?)?;
     let mut last: HashMap<String, (f64, usize)> = HashMap::new();
     let mut seen = Vec::new();
     for message in well_shaped(visit) {
@@ -89,9 +95,9 @@ async fn increases(visit: &Visit) -> Outcome {
 }
 
 async fn ends_with_answer(visit: &Visit) -> Outcome {
-    let calls = visit.calls().await?;
-    reporting(visit, calls)?;
-    calls.session.listen(visit.options.silence).await;
+    let trials = visit.trials().await?;
+    reporting(visit, trials)?;
+    trials.session.listen(visit.options.silence).await;
     let mut seen = Vec::new();
     for message in well_shaped(visit) {
         let token = &message.value["params"]["progressToken"];
@@ -115,10 +121,10 @@ async fn ends_with_answer(visit: &Visit) -> Outcome {
 }
 
 /// Returns a call that reported progress.
-fn reporting<'a>(visit: &Visit, calls: &'a Calls) -> Result<&'a Call, Unmet> {
-    let reporting = calls.that_sent(visit, PROGRESS);
-    let swift = reporting.into_iter().min_by_key(|call| call.took);
-    swift.ok_or_else(|| calls.none("reports progress"))
+fn reporting<'a>(visit: &Visit, trials: &'a Trials) -> Result<&'a Trial, Unmet> {
+    let reporting = trials.that_sent(visit, PROGRESS);
+    let swift = reporting.into_iter().min_by_key(|trial| trial.took);
+    swift.ok_or_else(|| trials.none("reports progress"))
 }
 
 /// Returns the reports whose shape is right.

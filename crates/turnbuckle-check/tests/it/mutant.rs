@@ -192,10 +192,7 @@ impl Change {
         };
         let before = saying.before.iter().map(Value::to_string);
         let after = saying.after.iter().map(Value::to_string);
-        before
-            .chain(saying.text.or(message))
-            .chain(after)
-            .collect()
+        before.chain(saying.text.or(message)).chain(after).collect()
     }
 
     /// Applies what is wrong to a message on its way in.

@@ -50,7 +50,9 @@ async fn fail() -> Result<&'static str, ToolError> {
 }
 
 async fn refuse() -> Result<&'static str, ToolError> {
-    Err(ToolError::protocol(RpcError::internal("this always ends badly")))
+    Err(ToolError::protocol(RpcError::internal(
+        "this always ends badly",
+    )))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -34,15 +34,20 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 saying.message["params"]["progress"] = 1.into();
             }
         }),
-        Mutant::new("progress.ends-with-answer", "a last report after the answer")
-            .on_lines()
-            .says(|saying| {
-                let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
-                let token = asked.filter(|asked| asked["name"] == "count").map(|asked| &asked["_meta"]["progressToken"]);
-                if let Some(token) = token.filter(|token| !token.is_null()) {
-                    saying.after.push(progress(token, 4));
-                }
-            }),
+        Mutant::new(
+            "progress.ends-with-answer",
+            "a last report after the answer",
+        )
+        .on_lines()
+        .says(|saying| {
+            let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
+            let token = asked
+                .filter(|asked| asked["name"] == "count")
+                .map(|asked| &asked["_meta"]["progressToken"]);
+            if let Some(token) = token.filter(|token| !token.is_null()) {
+                saying.after.push(progress(token, 4));
+            }
+        }),
     ]
 }
 

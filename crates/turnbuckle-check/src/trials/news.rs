@@ -38,10 +38,12 @@ impl News {
         let uris: Vec<_> = uris.take(WATCHED).map(str::to_owned).collect();
         let mut news = Self::default();
         if session.speech.has_handshake() {
-            session.listen(std::time::Duration::ZERO).await;
+            session.attend().await;
             if session.capabilities()["resources"]["subscribe"] == true {
                 for uri in uris {
-                    let answer = session.ask("resources/subscribe", json!({ "uri": uri })).await;
+                    let answer = session
+                        .ask("resources/subscribe", json!({ "uri": uri }))
+                        .await;
                     news.subscribed.push((uri, answer));
                 }
             }
@@ -61,7 +63,9 @@ impl Listening {
     /// Begins to listen.
     pub(crate) async fn begin(session: &Session, id: Value, filter: Value) -> Result<Self, Unmet> {
         let params = json!({ "notifications": filter });
-        let message = session.speech.request(id.clone(), "subscriptions/listen", params);
+        let message = session
+            .speech
+            .request(id.clone(), "subscriptions/listen", params);
         Ok(Self {
             pending: session.send(message, false).await?,
             filter,

@@ -1,11 +1,10 @@
-//! Calls of the tools that may be called, made once: what came of them tells many rules something.
+//! Trials of the tools that may be called, made once: what came of them tells many rules something.
 //!
-//! Every call asks for all that a call may ask for: progress, log messages of every level, news of changes. Whoever wants
-//! to see what happens without makes the one call again that has shown something.
+//! Every trial asks for all that a call may ask for: progress, log messages of every level, news of changes. Whoever wants
+//! to see what happens without tries the one tool again that has shown something.
 
-mod call;
-mod callable;
 mod news;
+mod trial;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -16,36 +15,36 @@ use crate::outcome::Unmet;
 use crate::session::{Answer, Session};
 use crate::visit::Visit;
 
-pub(crate) use self::call::{Call, input_responses};
-pub(crate) use self::callable::Callable;
-use self::callable::callable;
 pub(crate) use self::news::News;
+pub(crate) use self::trial::Trial;
 
 /// How long to wait after a call for what it makes the server say elsewhere.
 const AFTERWARDS: Duration = Duration::from_millis(20);
 
-/// For how long tools are called; what is left then is left out.
-const IN_ALL: Duration = Duration::from_secs(30);
+/// How many tools are tried.
+const MOST: usize = 25;
+/// How many may stay without an answer before no more are tried.
+const SILENT: usize = 2;
 
 /// The key of the level from which on a request wants log messages, where there is no handshake.
 pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// Calls of the tools that may be called, and what came of them.
-pub(crate) struct Calls {
+/// Trials of the tools that may be called, and what came of them.
+pub(crate) struct Trials {
     /// The conversation in which they were made.
     pub(crate) session: Session,
     /// What came of asking for log messages of every level, where that is a request.
     pub(crate) level_set: Option<Result<Answer, Unmet>>,
     /// What was asked to be told about changes.
     pub(crate) news: News,
-    /// The calls, in the order in which they were made.
-    pub(crate) made: Vec<Call>,
+    /// The trials, in the order in which they were made.
+    pub(crate) made: Vec<Trial>,
 }
 
-impl Calls {
+impl Trials {
     /// Calls every tool that may be called, one after the other.
     pub(crate) async fn make(visit: &Visit) -> Result<Self, Unmet> {
-        let tools = callable(visit).await?;
+        let calls = visit.callable().await?;
         let session = visit.fresh().await?;
         let logs = session.capabilities().get("logging").is_some();
         let level_set = match logs && session.speech.has_handshake() {
@@ -53,14 +52,16 @@ impl Calls {
             false => None,
         };
         let news = News::ask(visit, &session).await?;
-        let begun = tokio::time::Instant::now();
         let mut made = Vec::new();
-        for tool in tools {
-            if begun.elapsed() > IN_ALL {
+        let mut silent = 0;
+        for call in calls.into_iter().take(MOST) {
+            if silent == SILENT {
                 break;
             }
             let meta = json!({ "progressToken": token(), LOG_LEVEL: "debug" });
-            made.push(Call::make(visit, &session, &tool, wanting(&session, meta)).await);
+            let trial = Trial::make(visit, &session, call, wanting(&session, meta)).await;
+            silent += usize::from(trial.unmet.is_some());
+            made.push(trial);
             session.listen(AFTERWARDS).await;
         }
         Ok(Self {
@@ -71,26 +72,31 @@ impl Calls {
         })
     }
 
-    /// Returns the calls that made the server send such notifications.
-    pub(crate) fn that_sent(&self, visit: &Visit, method: &str) -> Vec<&Call> {
-        let sent = |call: &&Call| !call.heard(visit, method).is_empty();
+    /// Returns the trials that made the server send such notifications.
+    pub(crate) fn that_sent(&self, visit: &Visit, method: &str) -> Vec<&Trial> {
+        let sent = |trial: &&Trial| !trial.heard(visit, method).is_empty();
         self.made.iter().filter(sent).collect()
     }
 
-    /// Says that none of the calls did something.
+    /// Says that none of the tools did something.
     pub(crate) fn none(&self, what: &str) -> Unmet {
-        Unmet::not_tested(format!("none of the {} tools called {what}", self.made.len()))
+        Unmet::not_tested(format!(
+            "none of the {} tools called {what}",
+            self.made.len()
+        ))
     }
 
-    /// Returns the entries of all calls, as evidence of what never happened.
+    /// Returns the entries of all trials, as evidence of what never happened.
     pub(crate) fn entries(&self) -> Vec<usize> {
-        self.made.iter().flat_map(Call::entries).collect()
+        self.made.iter().flat_map(Trial::entries).collect()
     }
 }
 
 /// Asks for log messages from a level on.
 pub(crate) async fn set_level(session: &Session, level: &str) -> Result<Answer, Unmet> {
-    session.ask("logging/setLevel", json!({ "level": level })).await
+    session
+        .ask("logging/setLevel", json!({ "level": level }))
+        .await
 }
 
 /// Returns a token for progress that none had before.

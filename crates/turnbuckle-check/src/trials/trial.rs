@@ -1,11 +1,11 @@
-//! One call of a tool, with all its rounds.
+//! One trial of a tool: a call with all its rounds.
 
 use std::{ops::Range, time::Duration};
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::Callable;
+use crate::discovery::Call;
 use crate::outcome::Unmet;
 use crate::session::{Answer, Session};
 use crate::tape::Way;
@@ -16,9 +16,9 @@ const ROUNDS: usize = 5;
 
 /// A call of a tool, and what came of it.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct Trial {
     /// What was called.
-    pub(crate) callable: Callable,
+    pub(crate) call: Call,
     /// What the request said beside its arguments: all but its questions and answers.
     pub(crate) params: Value,
     /// The answers: more than one if the server asked for input.
@@ -31,55 +31,50 @@ pub(crate) struct Call {
     pub(crate) meanwhile: Range<usize>,
 }
 
-impl Call {
+impl Trial {
     /// Calls a tool, and answers what it asks for; `meta` goes with every round.
-    pub(crate) async fn make(
-        visit: &Visit,
-        session: &Session,
-        callable: &Callable,
-        meta: Value,
-    ) -> Self {
-        let mut params = json!({ "name": callable.name(), "arguments": callable.arguments });
+    pub(crate) async fn make(visit: &Visit, session: &Session, call: &Call, meta: Value) -> Self {
+        let mut params = call.params();
         if meta.as_object().is_some_and(|meta| !meta.is_empty()) {
             params["_meta"] = meta;
         }
-        Self::make_as(visit, session, callable, params).await
+        Self::make_as(visit, session, call, params).await
     }
 
     /// Calls a tool with these parameters.
     pub(crate) async fn make_as(
         visit: &Visit,
         session: &Session,
-        callable: &Callable,
+        call: &Call,
         params: Value,
     ) -> Self {
         let from = visit.tape.len();
         let begun = Instant::now();
-        let mut call = Self {
-            callable: callable.clone(),
+        let mut trial = Self {
+            call: call.clone(),
             params,
             answers: Vec::new(),
             unmet: None,
             took: Duration::ZERO,
             meanwhile: from..from,
         };
-        let mut params = call.params.clone();
+        let mut params = trial.params.clone();
         for _ in 0..ROUNDS {
-            match session.ask("tools/call", params.clone()).await {
-                Ok(answer) => call.answers.push(answer),
+            match ask(session, call, params.clone()).await {
+                Ok(answer) => trial.answers.push(answer),
                 Err(unmet) => {
-                    call.unmet = Some(unmet.aside());
+                    trial.unmet = Some(unmet.aside());
                     break;
                 }
             }
-            match call.retry() {
+            match trial.retry() {
                 Some(retry) => params = retry,
                 None => break,
             }
         }
-        call.took = begun.elapsed();
-        call.meanwhile = from..visit.tape.len();
-        call
+        trial.took = begun.elapsed();
+        trial.meanwhile = from..visit.tape.len();
+        trial
     }
 
     /// Returns the parameters of the next round, if the last answer asks for input.
@@ -107,7 +102,12 @@ impl Call {
         for answer in &self.answers {
             let requests = answer.value["result"]["inputRequests"].as_object();
             let at = answer.received.unwrap_or_default();
-            questions.extend(requests.into_iter().flat_map(Map::values).map(|it| (at, it.clone())));
+            questions.extend(
+                requests
+                    .into_iter()
+                    .flat_map(Map::values)
+                    .map(|it| (at, it.clone())),
+            );
         }
         questions
     }
@@ -135,6 +135,14 @@ impl Call {
     }
 }
 
+/// Makes the call with these parameters, and waits for the answer.
+pub(crate) async fn ask(session: &Session, call: &Call, params: Value) -> Result<Answer, Unmet> {
+    let pending = session
+        .begin_with("tools/call", params, call.headers())
+        .await?;
+    session.answer(pending).await
+}
+
 /// Returns what was received in a part of the tape.
 fn messages(visit: &Visit, part: Range<usize>) -> impl Iterator<Item = (usize, Value)> {
     part.map(|number| (number, visit.tape.entry(number)))
@@ -152,6 +160,8 @@ pub(crate) fn input_responses(requests: &Map<String, Value>) -> Value {
         }),
         _ => json!({ "action": "decline" }),
     };
-    let answers = requests.iter().map(|(key, request)| (key.clone(), answer(request)));
+    let answers = requests
+        .iter()
+        .map(|(key, request)| (key.clone(), answer(request)));
     Value::Object(answers.collect())
 }
