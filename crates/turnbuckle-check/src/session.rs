@@ -121,8 +121,23 @@ impl Session {
 
     /// Asks, and leaves the answer for later.
     pub(crate) async fn begin(&self, method: &str, params: Value) -> Result<Pending, Unmet> {
+        self.begin_with(method, params, Vec::new()).await
+    }
+
+    /// Asks with headers of one's own, where the transport has some, and leaves the answer for later.
+    pub(crate) async fn begin_with(
+        &self,
+        method: &str,
+        params: Value,
+        own: Vec<(String, String)>,
+    ) -> Result<Pending, Unmet> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.send(self.speech.request(id, method, params), false)
+        let message = self.speech.request(id, method, params);
+        let mut headers = self.speech.headers(&message, self.id.as_deref());
+        if !self.speech.has_handshake() {
+            headers.extend(own);
+        }
+        self.send_text(Some(id.into()), &message.to_string(), headers, false)
             .await
     }
 
