@@ -14,6 +14,7 @@ mod client;
 mod discovery;
 mod options;
 mod outcome;
+mod overheard;
 pub mod report;
 pub mod rule;
 mod run;
@@ -23,6 +24,7 @@ mod shape;
 mod speech;
 mod tape;
 mod target;
+mod trials;
 mod visit;
 mod wire;
 
