@@ -14,6 +14,7 @@ mod client;
 mod discovery;
 mod options;
 mod outcome;
+mod reach;
 pub mod report;
 pub mod rule;
 mod run;
@@ -26,7 +27,8 @@ mod target;
 mod visit;
 mod wire;
 
-pub use options::Options;
+pub use options::{Options, Progress};
+pub use reach::NotChecked;
 pub use report::Report;
 pub use rule::Rule;
 pub use run::check_server;
