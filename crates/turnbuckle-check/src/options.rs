@@ -85,6 +85,10 @@ impl Options {
 
 impl fmt::Debug for Watcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Watcher" } else { "nobody" })
+        f.write_str(if self.0.is_some() {
+            "Watcher"
+        } else {
+            "nobody"
+        })
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
+use turnbuckle_client::ConnectError;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::options::Options;
@@ -63,7 +64,10 @@ async fn reached(target: &Target, patience: Duration) -> Result<(), String> {
         Reach::Http(web) => {
             let dialed = timeout(patience, web.http.dial()).await;
             let dialed = dialed.map_err(|_| limit())?;
-            dialed.map(drop).map_err(|error| chain(&error))
+            dialed.map(drop).map_err(|error| match &error {
+                ConnectError::Unreachable(error) => chain(error),
+                error => chain(error),
+            })
         }
         Reach::Streams(open) => {
             let opened = timeout(patience, open()).await.map_err(|_| limit())?;
@@ -103,6 +107,7 @@ fn reasons(reasons: &[(Revision, String)]) -> String {
             None => groups.push((vec![revision.as_str()], why)),
         }
     }
-    let line = |(revisions, why): &(Vec<&str>, &str)| format!("\n  {}: {why}", revisions.join(", "));
+    let line =
+        |(revisions, why): &(Vec<&str>, &str)| format!("\n  {}: {why}", revisions.join(", "));
     groups.iter().map(line).collect()
 }

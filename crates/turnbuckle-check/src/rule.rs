@@ -189,7 +189,8 @@ impl Rule {
     /// Says whether a name means it: its own, the beginning of its own up to a dot, or the name of its area.
     pub fn is_called(&self, name: &str) -> bool {
         let rest = self.id.strip_prefix(name);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) || self.area.is_called(name)
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            || self.area.is_called(name)
     }
 
     /// Returns the rows of the ledger that stand in a revision.

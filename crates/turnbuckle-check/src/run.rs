@@ -32,7 +32,10 @@ pub async fn check_server(target: &Target, options: &Options) -> Result<Report, 
     let begun = Instant::now();
     let mut report = Report::new(Role::Server, &target.label);
     let visits = side_by_side(target, options).await;
-    if visits.iter().all(|visited| visited.run.not_spoken.is_some()) {
+    if visits
+        .iter()
+        .all(|visited| visited.run.not_spoken.is_some())
+    {
         return Err(reach::why_nothing_was_spoken(target, options, &visits).await);
     }
     report.runs = visits.into_iter().map(|visited| visited.run).collect();

@@ -45,7 +45,14 @@ mod tests {
         ];
         let pages: Vec<_> = pages.iter().filter_map(|source| page(source)).collect();
 
-        insta::assert_snapshot!(pages.join("\n"), @"");
+        insta::assert_snapshot!(pages.join("\n"), @r"
+        https://modelcontextprotocol.io/specification/2026-07-28/basic#messages
+        https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
+        https://modelcontextprotocol.io/specification/2025-11-25/basic
+        https://modelcontextprotocol.io/docs/tutorials/security/security_best_practices#confused-deputy-problem
+        https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/tasks.mdx#task-polling
+        https://modelcontextprotocol.io/seps/2575-stateless-mcp#security-implications
+        ");
     }
 
     #[test]

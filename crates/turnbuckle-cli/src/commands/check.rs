@@ -60,7 +60,8 @@ enum Threshold {
 
 impl Check {
     pub(crate) async fn run(self, context: &Context) -> Result {
-        let (target, words) = Words::split("check", self.target.target.clone(), &self.program.command)?;
+        let (target, words) =
+            Words::split("check", self.target.target.clone(), &self.program.command)?;
         words.end()?;
         let options = self.options(context);
         let (aimed, names_us) = aim::at(&target, context).await?;
@@ -98,7 +99,10 @@ impl Check {
         context.print(&terminal::shown(report, &view))?;
         let counts = self.level.map_or(Level::Fail, Threshold::level);
         let broken = report.findings().into_iter();
-        match broken.filter(|finding| finding.level >= counts && !finding.known).count() {
+        match broken
+            .filter(|finding| finding.level >= counts && !finding.known)
+            .count()
+        {
             0 => Ok(()),
             1 => Err(Failure::refused("a rule is broken")),
             many => Err(Failure::refused(format!("{many} rules are broken"))),

@@ -99,7 +99,9 @@ fn cell_text(counts: &[(Grade, usize)]) -> String {
         .collect();
     // What is wrong is seen first.
     parts.sort_by_key(|(grade, _)| *grade == Grade::Pass);
-    let part = |(grade, count): &&(Grade, usize)| style::paint(colour(*grade), &format!("{}{count}", sign(*grade)));
+    let part = |(grade, count): &&(Grade, usize)| {
+        style::paint(colour(*grade), &format!("{}{count}", sign(*grade)))
+    };
     parts.iter().map(part).collect::<Vec<_>>().join(" ")
 }
 
@@ -142,7 +144,11 @@ fn in_full(finding: &Finding<'_>, report: &Report, width: usize) -> String {
     text += &row("in", &places(finding, report), width);
     text += &row("seen", finding.what, width);
     for requirement in finding.rows() {
-        text += &row("rule", &format!("{} {}", requirement.level, requirement.summary), width);
+        text += &row(
+            "rule",
+            &format!("{} {}", requirement.level, requirement.summary),
+            width,
+        );
         text += &row("", requirement.id, width);
         if let Some(page) = page(requirement.source) {
             text += &format!("{:LABEL$}  {}\n", "", style::paint(style::DIM, &page));
@@ -160,7 +166,10 @@ fn head(finding: &Finding<'_>, width: usize) -> String {
     let known = if finding.known { " (known)" } else { "" };
     let sign = style::paint(colour(grade), sign(grade));
     let id = style::paint(style::NAME, finding.rule.id);
-    format!("\n{sign} {id}{known}\n{}", wrap::indented(finding.rule.says, 2, width))
+    format!(
+        "\n{sign} {id}{known}\n{}",
+        wrap::indented(finding.rule.says, 2, width)
+    )
 }
 
 fn briefly(finding: &Finding<'_>, width: usize) -> String {
@@ -199,7 +208,11 @@ fn exchange(shown: &Shown, first: bool, width: usize) -> String {
     let label = if first { "exchange" } else { "" };
     let mut text = String::new();
     let room = width.saturating_sub(LABEL + 4).max(20);
-    for (at, line) in lines.iter().flat_map(|line| wrap::lines(line, room)).enumerate() {
+    for (at, line) in lines
+        .iter()
+        .flat_map(|line| wrap::lines(line, room))
+        .enumerate()
+    {
         let (label, sign) = if at == 0 { (label, sign) } else { ("", " ") };
         let label = style::paint(style::DIM, &format!("  {label:<LABEL$}{sign}"));
         text += &format!("{label} {line}\n");
@@ -230,7 +243,10 @@ fn untold(report: &Report, width: usize) -> String {
         }
     }
     let mut text = String::new();
-    for (title, reasons) in [("not tested", not_tested), ("not applicable", not_applicable)] {
+    for (title, reasons) in [
+        ("not tested", not_tested),
+        ("not applicable", not_applicable),
+    ] {
         if reasons.is_empty() {
             continue;
         }
