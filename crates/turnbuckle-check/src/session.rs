@@ -2,6 +2,10 @@
 
 mod answer;
 mod pending;
+mod unasked;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     sync::{
@@ -22,6 +26,7 @@ use crate::wire::{Said, http::Caller, line::Line};
 pub(crate) use self::answer::Answer;
 pub(crate) use self::pending::Pending;
 use self::pending::Posting;
+use self::unasked::Unasked;
 
 /// A conversation, in one revision, on one transport.
 pub(crate) struct Session {
@@ -38,6 +43,8 @@ pub(crate) struct Session {
     next_id: AtomicI64,
     /// What nobody has asked for: notifications, and requests of the server's.
     heard: Mutex<Vec<usize>>,
+    /// Where such things come from on HTTP.
+    unasked: Unasked,
     /// Answers that came while another one was waited for.
     aside: Mutex<Vec<usize>>,
 }
@@ -74,6 +81,7 @@ impl Session {
             channel,
             next_id: AtomicI64::new(1),
             heard: Mutex::default(),
+            unasked: Unasked::default(),
             aside: Mutex::default(),
         })
     }
@@ -101,8 +109,23 @@ impl Session {
 
     /// Asks, and leaves the answer for later.
     pub(crate) async fn begin(&self, method: &str, params: Value) -> Result<Pending, Unmet> {
+        self.begin_with(method, params, Vec::new()).await
+    }
+
+    /// Asks with headers of one's own, where the transport has some, and leaves the answer for later.
+    pub(crate) async fn begin_with(
+        &self,
+        method: &str,
+        params: Value,
+        own: Vec<(String, String)>,
+    ) -> Result<Pending, Unmet> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.send(self.speech.request(id, method, params), false)
+        let message = self.speech.request(id, method, params);
+        let mut headers = self.speech.headers(&message, self.id.as_deref());
+        if !self.speech.has_handshake() {
+            headers.extend(own);
+        }
+        self.send_text(Some(id.into()), &message.to_string(), headers, false)
             .await
     }
 
@@ -164,7 +187,14 @@ impl Session {
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             let said = match &mut pending.posting {
-                Some(posting) => posting.next(left).await,
+                Some(posting) => tokio::select! {
+                    biased;
+                    said = posting.next(left) => said,
+                    Some(number) = self.unasked.next(left) => {
+                        self.hear_entry(number).await;
+                        continue;
+                    }
+                },
                 None => self.line()?.next(left).await,
             };
             match said {
@@ -211,21 +241,42 @@ impl Session {
         }
     }
 
+    /// Makes sure that nothing is missed from now on of what nobody asks for.
+    ///
+    /// On HTTP that comes on a stream of its own, if the server offers one: open it before doing what the server will speak of.
+    /// Where a message of the server's needs no stream, and where there is none, this does nothing.
+    pub(crate) async fn attend(&self) {
+        if let (Channel::Http(caller), true) = (&self.channel, self.speech.has_handshake()) {
+            let headers = self.speech.headers(&Value::Null, self.id.as_deref());
+            let draft = || {
+                let draft = caller.request("GET").headers(headers);
+                draft
+                    .without("content-type")
+                    .header("accept", "text/event-stream")
+            };
+            self.unasked.open(draft, &self.tape).await;
+        }
+    }
+
     /// Listens for so long to what nobody has asked for; returns what is new.
+    ///
+    /// See [`attend`](Self::attend) for what was said before on HTTP.
     pub(crate) async fn listen(&self, patience: Duration) -> Vec<usize> {
+        self.attend().await;
         let until = tokio::time::Instant::now() + patience;
         let before = self.heard().len();
-        if let Channel::Lines(line) = &self.channel {
-            loop {
-                let left = until.saturating_duration_since(tokio::time::Instant::now());
-                match line.next(left).await {
-                    Some(Said::Message(number)) => {
-                        let message = self.tape.entry(number).json().unwrap_or_default();
-                        self.hear(number, &message).await;
-                    }
-                    Some(Said::Head(..)) => {}
-                    Some(Said::End(_)) | None => break,
-                }
+        loop {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let number = match &self.channel {
+                Channel::Http(_) => self.unasked.next(left).await,
+                Channel::Lines(line) => match line.next(left).await {
+                    Some(Said::Message(number)) => Some(number),
+                    _ => None,
+                },
+            };
+            match number {
+                Some(number) => self.hear_entry(number).await,
+                None => break,
             }
         }
         self.heard().split_off(before)
@@ -262,6 +313,11 @@ impl Session {
             Channel::Http(caller) => Ok(caller),
             Channel::Lines(_) => Err(Unmet::not_applicable("there is no HTTP on this transport")),
         }
+    }
+
+    async fn hear_entry(&self, number: usize) {
+        let message = self.tape.entry(number).json().unwrap_or_default();
+        self.hear(number, &message).await;
     }
 
     /// Takes down what nobody asked for, and answers it if it is a request.

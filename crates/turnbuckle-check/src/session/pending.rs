@@ -15,6 +15,9 @@ use crate::wire::{
 /// How long a stream may be silent before nobody reads it any more.
 const READING: Duration = Duration::from_secs(60);
 
+/// The same for one that is there for what nobody has asked for.
+const LISTENING: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A request that waits for its answer. Dropping it on HTTP closes its connection.
 pub(crate) struct Pending {
     /// The id by which its answer is known; a message without one has none.
@@ -78,9 +81,18 @@ impl Pending {
 
 impl Posting {
     pub(super) fn start(draft: Draft, tape: Tape) -> Self {
+        Self::read(draft, tape, READING)
+    }
+
+    /// Reads for as long as anybody listens.
+    pub(super) fn listen(draft: Draft, tape: Tape) -> Self {
+        Self::read(draft, tape, LISTENING)
+    }
+
+    fn read(draft: Draft, tape: Tape, patience: Duration) -> Self {
         let (sender, said) = mpsc::unbounded_channel();
         let reading = tokio::spawn(async move {
-            let end = read(draft, &tape, &sender).await;
+            let end = read(draft, &tape, &sender, patience).await;
             let _ = sender.send(Said::End(end));
         });
         Self { said, reading }
@@ -102,7 +114,12 @@ impl Drop for Posting {
 }
 
 /// Reads a whole response; returns what was not in order.
-async fn read(draft: Draft, tape: &Tape, said: &mpsc::UnboundedSender<Said>) -> Option<String> {
+async fn read(
+    draft: Draft,
+    tape: &Tape,
+    said: &mpsc::UnboundedSender<Said>,
+    patience: Duration,
+) -> Option<String> {
     let mut reply = match draft.send().await {
         Ok(reply) => reply,
         Err(Unmet::Broken { what, .. }) => return Some(what),
@@ -118,7 +135,9 @@ async fn read(draft: Draft, tape: &Tape, said: &mpsc::UnboundedSender<Said>) -> 
         return None;
     }
     loop {
-        match reply.event(READING).await {
+        match reply.event(patience).await {
+            // An event without data only names an id to resume from.
+            Event::Message(number) if tape.entry(number).text.is_empty() => {}
             Event::Message(number) => said.send(Said::Message(number)).ok()?,
             Event::Silence | Event::End => return None,
         }
