@@ -12,13 +12,15 @@ mod wire;
 
 use std::{fmt, io, time::Duration};
 
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use turnbuckle_auth::Authorize;
 
 use self::{
+    headers::Headers,
     url::Url,
-    wire::{Authorization, Dialer},
+    wire::{Authorization, Dialer, Limits, Wire},
 };
 use crate::{
     Client, ConnectError, TransportError,
@@ -77,7 +79,7 @@ impl Http {
         Self {
             url: url.into(),
             headers: Vec::new(),
-            connect_timeout: wire::Limits::default().connect,
+            connect_timeout: Limits::default().connect,
             dialer: Dialer::tcp(),
             authorization: None,
             ways: Ways::Both,
@@ -126,6 +128,32 @@ impl Http {
     {
         self.dialer = Dialer::through(dial);
         self
+    }
+
+    /// Makes a connection, TLS included, and leaves talking to you.
+    ///
+    /// For those who want to see the very bytes, such as a checker. Neither the configured headers nor any credentials are
+    /// sent: nobody has asked anything yet.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is none, or nobody can be reached there in time.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with time and I/O enabled.
+    pub async fn dial(
+        &self,
+    ) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + use<>, ConnectError> {
+        let url: Url = self.url.parse()?;
+        let limits = Limits {
+            connect: self.connect_timeout,
+            ..Limits::default()
+        };
+        let wire = Wire::new(&url, self.dialer.clone(), Headers::new(), limits)
+            .map_err(TransportError::from)?;
+        let connection = wire.dial(&url).await.map_err(TransportError::from)?;
+        Ok(TokioIo::new(connection))
     }
 
     /// Speaks HTTP+SSE of 2024-11-05 at once, without trying Streamable HTTP first.

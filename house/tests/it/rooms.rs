@@ -14,7 +14,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("turnbuckle-server", &["protocol", "schema", "store"]),
     ("turnbuckle-client", &["protocol", "schema", "auth"]),
     ("turnbuckle-context", &["protocol", "store", "server"]),
-    ("turnbuckle-check", &["protocol", "client"]),
+    ("turnbuckle-check", &["protocol", "schema", "client", "ledger"]),
     ("turnbuckle-gateway", &["protocol", "server", "client"]),
     (
         "turnbuckle",

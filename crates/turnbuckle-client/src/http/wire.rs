@@ -197,17 +197,21 @@ impl Wire {
                 },
             }
         }
-        let mut lease = self.dial(url).await?;
+        let mut lease = self.connect(url).await?;
         match lease.sender.send_request(request).await {
             Ok(response) => Ok((response, lease)),
             Err(problem) => Err(HttpError::Broken(problem.into())),
         }
     }
 
-    async fn dial(&self, url: &Url) -> Result<Lease, HttpError> {
+    /// Makes a connection on which nothing has been said yet.
+    pub(crate) async fn dial(&self, url: &Url) -> Result<Connection, HttpError> {
         let dialed = self.dialer.dial(url.uri().clone()).await;
-        let connection =
-            dialed.map_err(|problem| HttpError::from_dialing(problem, &self.origin))?;
+        dialed.map_err(|problem| HttpError::from_dialing(problem, &self.origin))
+    }
+
+    async fn connect(&self, url: &Url) -> Result<Lease, HttpError> {
+        let connection = self.dial(url).await?;
         let (sender, connection) = http1::handshake(connection)
             .await
             .map_err(|problem| HttpError::Broken(problem.into()))?;

@@ -1,0 +1,64 @@
+//! All rules.
+
+use crate::rule::Rule;
+use crate::server;
+
+/// Returns the rules for servers, in the order of reports.
+pub fn for_servers() -> impl Iterator<Item = &'static Rule> {
+    server::AREAS.iter().copied().flatten()
+}
+
+/// Returns the rule of this name.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    for_servers().find(|rule| rule.id == id)
+}
+
+/// Returns where a rule stands in the order of reports.
+pub(crate) fn position(rule: &Rule) -> usize {
+    let found = for_servers().position(|other| other.id == rule.id);
+    found.unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use turnbuckle_ledger::table;
+
+    use super::*;
+    use crate::rule::Check;
+
+    #[test]
+    fn every_rule_is_whole_and_has_a_name_of_its_own() {
+        let mut ids = HashSet::new();
+        for rule in for_servers() {
+            assert!(ids.insert(rule.id), "`{}` is there twice", rule.id);
+            assert!(
+                rule.says.ends_with('.') && rule.cure.ends_with('.'),
+                "{}",
+                rule.id
+            );
+            assert!(!matches!(rule.check, Check::Unset), "{}", rule.id);
+        }
+    }
+
+    #[test]
+    fn rules_judge_what_can_be_seen_on_the_wire() {
+        for rule in for_servers() {
+            for id in rule.rows {
+                let row = table::find(id).unwrap_or_else(|| panic!("{}: no row `{id}`", rule.id));
+                assert!(
+                    row.is_on_the_wire(),
+                    "{}: `{id}` is nobody else's business",
+                    rule.id
+                );
+                assert!(
+                    ["server", "both"].contains(&row.role),
+                    "{}: `{id}`",
+                    rule.id
+                );
+                assert_ne!(row.level, "MAY", "{}: `{id}` binds nobody", rule.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The rules for clients: we play the server.

@@ -1,0 +1,33 @@
+//! Is the other side right? The specification as rules that any server, or client, can be checked against.
+//!
+//! A [`Rule`] knows which rows of the requirements ledger it judges, and how to find out. [`check_server`] runs all that apply
+//! against a [`Target`], in every revision that it speaks, and makes a [`Report`] of what was seen.
+//!
+//! - [`rule`]: a rule, and [`catalogue`]: all of them.
+//! - `wire`: how bytes reach the other side, and `tape`: all that was said.
+//! - `visit`: a server, met in one revision on one transport; `session`: a conversation with it.
+//! - `server`, `client`: the rules, a file for each area.
+//! - [`report`]: what came of it, and how it is shown.
+
+pub mod catalogue;
+mod client;
+mod discovery;
+mod options;
+mod outcome;
+pub mod report;
+pub mod rule;
+mod run;
+mod server;
+mod session;
+mod shape;
+mod speech;
+mod tape;
+mod target;
+mod visit;
+mod wire;
+
+pub use options::Options;
+pub use report::Report;
+pub use rule::Rule;
+pub use run::check_server;
+pub use target::Target;

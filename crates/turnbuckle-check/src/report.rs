@@ -1,0 +1,186 @@
+//! What came of a check.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use turnbuckle_protocol::revision::Revision;
+
+use crate::outcome::{Outcome, Unmet};
+use crate::rule::{Level, Role, Rule};
+use crate::tape::{Tape, Way};
+
+/// What came of a check.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// Who was checked: a server or a client.
+    pub role: Role,
+    /// The name by which the user knows it.
+    pub target: String,
+    /// How long it took.
+    pub took: Duration,
+    /// A run for each revision.
+    pub runs: Vec<Run>,
+    /// What was left out, and why.
+    pub left_out: Vec<String>,
+}
+
+/// What came of it in one revision, on one transport.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Run {
+    /// The revision.
+    pub revision: Revision,
+    /// The transport: `stdio`, `lines`, `http` or `http+sse`.
+    pub transport: &'static str,
+    /// Why there are no rulings: the other side does not speak the revision.
+    pub not_spoken: Option<String>,
+    /// A ruling for each rule that binds in the revision on the transport.
+    pub rulings: Vec<Ruling>,
+}
+
+/// What came of one rule.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Ruling {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// How much it matters in this revision.
+    pub level: Level,
+    /// What was found out.
+    pub verdict: Verdict,
+}
+
+/// What was found out about a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is kept, as this shows.
+    Kept(Vec<Shown>),
+    /// It is broken.
+    Broken {
+        /// What was seen instead of what is right.
+        what: String,
+        /// The exchange that shows it.
+        exchange: Vec<Shown>,
+    },
+    /// The other side has nothing that the rule is about, and how that is known.
+    NotApplicable(String),
+    /// Nothing was seen that would tell, and why.
+    NotTested(String),
+}
+
+/// What a ruling comes down to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// Kept.
+    Pass,
+    /// A MUST is broken.
+    Fail,
+    /// A SHOULD is broken.
+    Warn,
+    /// It could be better.
+    Advice,
+    /// There is nothing that the rule is about.
+    NotApplicable,
+    /// Nothing was seen that would tell.
+    NotTested,
+}
+
+/// A piece of what was said, as evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Shown {
+    /// Whether it came from the side that was checked.
+    pub theirs: bool,
+    /// `POST /mcp` or `200`, on HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// The headers, on HTTP; secrets are masked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// The message.
+    pub text: String,
+}
+
+impl Report {
+    pub(crate) fn new(role: Role, target: &str) -> Self {
+        Self {
+            role,
+            target: target.to_owned(),
+            took: Duration::ZERO,
+            runs: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Returns all rulings with the runs that they belong to.
+    pub fn rulings(&self) -> impl Iterator<Item = (&Run, &Ruling)> {
+        let runs = self.runs.iter();
+        runs.flat_map(|run| run.rulings.iter().map(move |ruling| (run, ruling)))
+    }
+}
+
+impl Run {
+    pub(crate) fn new(revision: Revision, transport: &'static str) -> Self {
+        Self {
+            revision,
+            transport,
+            not_spoken: None,
+            rulings: Vec::new(),
+        }
+    }
+}
+
+impl Ruling {
+    pub(crate) fn new(rule: &'static Rule, revision: Revision, verdict: Verdict) -> Self {
+        Self {
+            rule,
+            level: rule.level_in(revision),
+            verdict,
+        }
+    }
+
+    /// Returns what it comes down to.
+    pub fn grade(&self) -> Grade {
+        match (&self.verdict, self.level) {
+            (Verdict::Kept(_), _) => Grade::Pass,
+            (Verdict::Broken { .. }, Level::Fail) => Grade::Fail,
+            (Verdict::Broken { .. }, Level::Warn) => Grade::Warn,
+            (Verdict::Broken { .. }, Level::Advice) => Grade::Advice,
+            (Verdict::NotApplicable(_), _) => Grade::NotApplicable,
+            (Verdict::NotTested(_), _) => Grade::NotTested,
+        }
+    }
+}
+
+impl Verdict {
+    pub(crate) fn of(outcome: Outcome, tape: &Tape) -> Self {
+        let shown = |entries: Vec<usize>| entries.iter().map(|&at| Shown::of(tape, at)).collect();
+        match outcome {
+            Ok(seen) => Self::Kept(shown(seen.entries)),
+            Err(Unmet::Broken { what, entries }) => Self::Broken {
+                what,
+                exchange: shown(entries),
+            },
+            Err(Unmet::NotApplicable(why)) => Self::NotApplicable(why),
+            Err(Unmet::NotTested(why)) => Self::NotTested(why),
+        }
+    }
+}
+
+impl Shown {
+    fn of(tape: &Tape, number: usize) -> Self {
+        let entry = tape.entry(number);
+        let (line, headers) = match entry.head {
+            Some(head) => (Some(head.line), head.headers),
+            None => (None, Vec::new()),
+        };
+        Self {
+            theirs: entry.way == Way::Received,
+            line,
+            headers,
+            text: entry.text,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Completion of arguments.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

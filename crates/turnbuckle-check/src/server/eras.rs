@@ -1,0 +1,5 @@
+//! Old and new clients at one server.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

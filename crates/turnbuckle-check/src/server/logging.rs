@@ -1,0 +1,5 @@
+//! Log messages.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

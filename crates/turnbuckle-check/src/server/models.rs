@@ -1,0 +1,5 @@
+//! What makes a server better for models; advice, not rules.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Lists in pages.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Progress of long requests.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

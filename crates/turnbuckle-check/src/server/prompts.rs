@@ -1,0 +1,5 @@
+//! Prompts.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Resources.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

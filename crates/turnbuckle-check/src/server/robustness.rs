@@ -1,0 +1,5 @@
+//! What a hostile or clumsy client may send.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

@@ -1,0 +1,5 @@
+//! Sessions on HTTP.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

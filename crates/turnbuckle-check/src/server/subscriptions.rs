@@ -1,0 +1,5 @@
+//! Being told what changes.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

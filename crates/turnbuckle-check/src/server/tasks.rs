@@ -1,0 +1,5 @@
+//! Tasks, in both designs.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

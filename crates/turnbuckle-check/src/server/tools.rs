@@ -1,0 +1,5 @@
+//! Tools.
+
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[];

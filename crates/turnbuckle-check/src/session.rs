@@ -1,0 +1,370 @@
+//! A conversation with a server: requests out, answers in, and what is heard on the way.
+
+mod answer;
+mod pending;
+mod unasked;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::outcome::Unmet;
+use crate::speech::Speech;
+use crate::tape::Tape;
+use crate::target::{Reach, Target};
+use crate::wire::{Said, http::Caller, line::Line};
+
+pub(crate) use self::answer::Answer;
+pub(crate) use self::pending::Pending;
+use self::pending::Posting;
+use self::unasked::Unasked;
+
+/// A conversation, in one revision, on one transport.
+pub(crate) struct Session {
+    /// How requests look.
+    pub(crate) speech: Speech,
+    /// The answer that began it: of `initialize`, or of `server/discover` where there is no handshake.
+    pub(crate) opening: Option<Answer>,
+    /// The id of the session on HTTP, if the server gave one.
+    pub(crate) id: Option<String>,
+    /// How long an answer may take.
+    pub(crate) patience: Duration,
+    tape: Tape,
+    channel: Channel,
+    next_id: AtomicI64,
+    /// What nobody has asked for: notifications, and requests of the server's.
+    heard: Mutex<Vec<usize>>,
+    /// Where such things come from on HTTP.
+    unasked: Unasked,
+    /// Answers that came while another one was waited for.
+    aside: Mutex<Vec<usize>>,
+}
+
+/// What carries a conversation.
+pub(crate) enum Channel {
+    /// A line for each message.
+    Lines(Line),
+    /// Streamable HTTP.
+    Http(Caller),
+}
+
+impl Session {
+    /// Opens a line on which nothing is said yet.
+    pub(crate) async fn open(
+        target: &Target,
+        tape: &Tape,
+        speech: Speech,
+        patience: Duration,
+    ) -> Result<Self, Unmet> {
+        let channel = match &target.way {
+            Reach::Http(web) => Channel::Http(Caller::new(web, tape, patience)),
+            Reach::Child(_) | Reach::Streams(_) => match Line::open(target, tape).await {
+                Ok(line) => Channel::Lines(line),
+                Err(why) => return Err(Unmet::not_tested(format!("not reached: {why}"))),
+            },
+        };
+        Ok(Self {
+            speech,
+            opening: None,
+            id: None,
+            patience,
+            tape: tape.clone(),
+            channel,
+            next_id: AtomicI64::new(1),
+            heard: Mutex::default(),
+            unasked: Unasked::default(),
+            aside: Mutex::default(),
+        })
+    }
+
+    /// Begins in the way of the revision: with the handshake, or by asking who is there.
+    pub(crate) async fn begin_properly(&mut self) -> Result<(), Unmet> {
+        if !self.speech.has_handshake() {
+            self.opening = Some(self.ask("server/discover", json!({})).await?);
+            return Ok(());
+        }
+        let answer = self.ask("initialize", self.speech.initialize()).await?;
+        self.id = answer.header("mcp-session-id").map(str::to_owned);
+        answer.result()?;
+        self.opening = Some(answer);
+        self.notify("notifications/initialized", Value::Null)
+            .await?;
+        Ok(())
+    }
+
+    /// Asks, and waits for the answer. That none comes counts as broken.
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Answer, Unmet> {
+        let pending = self.begin(method, params).await?;
+        self.answer(pending).await
+    }
+
+    /// Asks, and leaves the answer for later.
+    pub(crate) async fn begin(&self, method: &str, params: Value) -> Result<Pending, Unmet> {
+        self.begin_with(method, params, Vec::new()).await
+    }
+
+    /// Asks with headers of one's own, where the transport has some, and leaves the answer for later.
+    pub(crate) async fn begin_with(
+        &self,
+        method: &str,
+        params: Value,
+        own: Vec<(String, String)>,
+    ) -> Result<Pending, Unmet> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let message = self.speech.request(id, method, params);
+        let mut headers = self.speech.headers(&message, self.id.as_deref());
+        if !self.speech.has_handshake() {
+            headers.extend(own);
+        }
+        self.send_text(Some(id.into()), &message.to_string(), headers, false)
+            .await
+    }
+
+    /// Sends a message as it is, with an id of its own or without; `deliberate` if it is wrong on purpose.
+    pub(crate) async fn send(&self, message: Value, deliberate: bool) -> Result<Pending, Unmet> {
+        let id = message.get("id").cloned();
+        let headers = self.speech.headers(&message, self.id.as_deref());
+        self.send_text(id, &message.to_string(), headers, deliberate)
+            .await
+    }
+
+    /// Sends a text as it is, with the headers given where the transport has some.
+    pub(crate) async fn send_text(
+        &self,
+        id: Option<Value>,
+        text: &str,
+        headers: Vec<(String, String)>,
+        deliberate: bool,
+    ) -> Result<Pending, Unmet> {
+        match &self.channel {
+            Channel::Lines(line) => match line.write(text, deliberate).await {
+                Ok(sent) => Ok(Pending::on_line(id, sent)),
+                Err(error) => Err(Unmet::not_tested(format!(
+                    "the server reads no more: {error}"
+                ))),
+            },
+            Channel::Http(caller) => {
+                let draft = caller.request("POST").headers(headers).body(text);
+                let draft = match deliberate {
+                    true => draft.deliberate(),
+                    false => draft,
+                };
+                Ok(Pending::posted(
+                    id,
+                    Posting::start(draft, self.tape.clone()),
+                ))
+            }
+        }
+    }
+
+    /// Waits for the answer to what was begun; answers what the server asks meanwhile.
+    ///
+    /// On HTTP a response without a message is an answer too: one with a status and nothing else.
+    pub(crate) async fn answer(&self, pending: Pending) -> Result<Answer, Unmet> {
+        self.answer_within(pending, self.patience).await
+    }
+
+    /// Waits for the answer for so long.
+    pub(crate) async fn answer_within(
+        &self,
+        mut pending: Pending,
+        patience: Duration,
+    ) -> Result<Answer, Unmet> {
+        let until = tokio::time::Instant::now() + patience;
+        let mut before = Vec::new();
+        if let Some(number) = self.take_aside(&pending) {
+            return Ok(Answer::new(&self.tape, &pending, Some(number), before));
+        }
+        loop {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let said = match &mut pending.posting {
+                Some(posting) => tokio::select! {
+                    biased;
+                    said = posting.next(left) => said,
+                    Some(number) = self.unasked.next(left) => {
+                        self.hear_entry(number).await;
+                        continue;
+                    }
+                },
+                None => self.line()?.next(left).await,
+            };
+            match said {
+                None => {
+                    let what = format!("no answer within {patience:?}");
+                    return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
+                }
+                Some(Said::Head(status, number)) => pending.head(status, number, &self.tape),
+                Some(Said::Message(number)) => {
+                    let message = self.tape.entry(number).json().unwrap_or_default();
+                    let answers = message.get("method").is_none() && !message.is_array();
+                    if pending.is_answered_by(&message) {
+                        return Ok(Answer::new(&self.tape, &pending, Some(number), before));
+                    }
+                    match answers && pending.posting.is_none() && message.get("id").is_some() {
+                        true => self.put_aside(number),
+                        false => self.hear(number, &message).await,
+                    }
+                    before.push(number);
+                }
+                Some(Said::End(_)) if pending.status.is_some() => {
+                    return Ok(Answer::new(&self.tape, &pending, None, before));
+                }
+                Some(Said::End(why)) => {
+                    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+                    let what = format!("the connection ended instead of an answer{why}");
+                    return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
+                }
+            }
+        }
+    }
+
+    /// Tells the server something that nobody answers. On HTTP returns the response.
+    pub(crate) async fn notify(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<Option<Answer>, Unmet> {
+        let message = self.speech.notification(method, params);
+        let pending = self.send(message, false).await?;
+        match self.channel {
+            Channel::Lines(_) => Ok(None),
+            Channel::Http(_) => self.answer(pending).await.map(Some),
+        }
+    }
+
+    /// Makes sure that nothing is missed from now on of what nobody asks for.
+    ///
+    /// On HTTP that comes on a stream of its own, if the server offers one: open it before doing what the server will speak of.
+    /// Where a message of the server's needs no stream, and where there is none, this does nothing.
+    pub(crate) async fn attend(&self) {
+        if let (Channel::Http(caller), true) = (&self.channel, self.speech.has_handshake()) {
+            let headers = self.speech.headers(&Value::Null, self.id.as_deref());
+            let draft = || {
+                let draft = caller.request("GET").headers(headers);
+                draft
+                    .without("content-type")
+                    .header("accept", "text/event-stream")
+            };
+            self.unasked.open(draft, &self.tape).await;
+        }
+    }
+
+    /// Listens for so long to what nobody has asked for; returns what is new.
+    ///
+    /// See [`attend`](Self::attend) for what was said before on HTTP.
+    pub(crate) async fn listen(&self, patience: Duration) -> Vec<usize> {
+        self.attend().await;
+        let until = tokio::time::Instant::now() + patience;
+        let before = self.heard().len();
+        loop {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let number = match &self.channel {
+                Channel::Http(_) => self.unasked.next(left).await,
+                Channel::Lines(line) => match line.next(left).await {
+                    Some(Said::Message(number)) => Some(number),
+                    _ => None,
+                },
+            };
+            match number {
+                Some(number) => self.hear_entry(number).await,
+                None => break,
+            }
+        }
+        self.heard().split_off(before)
+    }
+
+    /// Returns what was heard so far that nobody has asked for: numbers of the tape.
+    pub(crate) fn heard(&self) -> Vec<usize> {
+        self.heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Returns what the server says that it can do.
+    pub(crate) fn capabilities(&self) -> Value {
+        let opening = self.opening.as_ref();
+        opening
+            .and_then(|answer| answer.value["result"].get("capabilities"))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Returns the line, where each message is one.
+    pub(crate) fn line(&self) -> Result<&Line, Unmet> {
+        match &self.channel {
+            Channel::Lines(line) => Ok(line),
+            Channel::Http(_) => Err(Unmet::not_applicable("there are no lines on HTTP")),
+        }
+    }
+
+    /// Returns what sends requests of HTTP.
+    pub(crate) fn http(&self) -> Result<&Caller, Unmet> {
+        match &self.channel {
+            Channel::Http(caller) => Ok(caller),
+            Channel::Lines(_) => Err(Unmet::not_applicable("there is no HTTP on this transport")),
+        }
+    }
+
+    async fn hear_entry(&self, number: usize) {
+        let message = self.tape.entry(number).json().unwrap_or_default();
+        self.hear(number, &message).await;
+    }
+
+    /// Takes down what nobody asked for, and answers it if it is a request.
+    async fn hear(&self, number: usize, message: &Value) {
+        self.heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(number);
+        let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
+            return;
+        };
+        let mut reply = match method {
+            "ping" => json!({ "result": {} }),
+            "roots/list" => json!({ "result": { "roots": [] } }),
+            "sampling/createMessage" => json!({ "result": {
+                "role": "assistant", "model": "none", "stopReason": "endTurn",
+                "content": { "type": "text", "text": "This is a check: no model was asked." },
+            } }),
+            "elicitation/create" => json!({ "result": { "action": "decline" } }),
+            _ => json!({ "error": { "code": -32601, "message": "Method not found" } }),
+        };
+        reply["jsonrpc"] = "2.0".into();
+        reply["id"] = id.clone();
+        // Whether it arrives is no business of the rule that happens to wait.
+        if let Ok(Pending {
+            posting: Some(mut posting),
+            ..
+        }) = self.send(reply, false).await
+        {
+            posting.next(self.patience).await;
+        }
+    }
+
+    fn put_aside(&self, number: usize) {
+        self.aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(number);
+    }
+
+    fn take_aside(&self, pending: &Pending) -> Option<usize> {
+        let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = |&number: &usize| {
+            let message = self.tape.entry(number).json();
+            message.is_some_and(|message| pending.is_answered_by(&message))
+        };
+        let at = aside.iter().position(answers)?;
+        Some(aside.remove(at))
+    }
+}

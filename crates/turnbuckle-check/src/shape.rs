@@ -1,0 +1,1 @@
+//! The shape of every message, revision by revision.

@@ -1,0 +1,134 @@
+//! All that was said, by both sides.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+/// The longest text of an entry that is kept whole.
+const LONGEST: usize = 4 * 1024 * 1024;
+
+/// All that was said, in the order in which it was.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tape(Arc<Mutex<Vec<Entry>>>);
+
+/// Something that was said.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Which way it went.
+    pub(crate) way: Way,
+    /// On which connection, exchange or stream: what belongs together has the same number.
+    pub(crate) channel: usize,
+    /// What HTTP says before the body, if this is the beginning of a request or response.
+    pub(crate) head: Option<Head>,
+    /// The body, the line, or the data of an event.
+    pub(crate) text: String,
+    /// The id and the type of an event of a stream.
+    pub(crate) event: Option<EventHead>,
+    /// The entry that this one answers, if it is known.
+    pub(crate) answers: Option<usize>,
+    /// Whether it is wrong on purpose, to see what comes of it.
+    pub(crate) deliberate: bool,
+}
+
+/// Which way something went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From us.
+    Sent,
+    /// To us.
+    Received,
+}
+
+/// What HTTP says before a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// `POST /mcp`, or `200`.
+    pub(crate) line: String,
+    /// The headers, names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+/// What an event of a stream says beside its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventHead {
+    pub(crate) id: String,
+    pub(crate) name: String,
+}
+
+impl Entry {
+    /// Something that was sent.
+    pub(crate) fn sent(channel: usize, text: impl Into<String>) -> Self {
+        Self::new(Way::Sent, channel, text.into())
+    }
+
+    /// Something that was received.
+    pub(crate) fn received(channel: usize, text: impl Into<String>) -> Self {
+        Self::new(Way::Received, channel, text.into())
+    }
+
+    fn new(way: Way, channel: usize, mut text: String) -> Self {
+        if text.len() > LONGEST {
+            let end = (0..=LONGEST).rev().find(|&end| text.is_char_boundary(end));
+            text.truncate(end.unwrap_or_default());
+        }
+        Self {
+            way,
+            channel,
+            head: None,
+            text,
+            event: None,
+            answers: None,
+            deliberate: false,
+        }
+    }
+
+    /// Returns the message, if the text is JSON.
+    pub(crate) fn json(&self) -> Option<Value> {
+        serde_json::from_str(&self.text).ok()
+    }
+}
+
+impl Head {
+    /// Returns the value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        headers
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+impl Tape {
+    /// Takes something down; returns its number.
+    pub(crate) fn push(&self, entry: Entry) -> usize {
+        let mut entries = self.entries();
+        entries.push(entry);
+        entries.len() - 1
+    }
+
+    /// Changes an entry, for example when the body of a response has come.
+    pub(crate) fn amend(&self, number: usize, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.entries().get_mut(number) {
+            change(entry);
+        }
+    }
+
+    /// Returns a copy of an entry.
+    pub(crate) fn entry(&self, number: usize) -> Entry {
+        self.entries()[number].clone()
+    }
+
+    /// Returns how much was said.
+    pub(crate) fn len(&self) -> usize {
+        self.entries().len()
+    }
+
+    /// Returns all entries with their numbers.
+    pub(crate) fn all(&self) -> Vec<(usize, Entry)> {
+        self.entries().iter().cloned().enumerate().collect()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,125 @@
+//! A server, met in one revision on one transport.
+
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use turnbuckle_protocol::revision::Revision;
+
+use crate::discovery::{Call, Called, Discovered, List, make_calls};
+use crate::options::Options;
+use crate::outcome::Unmet;
+use crate::session::Session;
+use crate::speech::Speech;
+use crate::tape::Tape;
+use crate::target::Target;
+use crate::wire::http::Caller;
+
+/// A server, met in one revision on one transport: what rules look at.
+pub(crate) struct Visit {
+    /// The revision that is spoken.
+    pub(crate) revision: Revision,
+    /// Who is visited.
+    pub(crate) target: Target,
+    /// What the user has chosen.
+    pub(crate) options: Options,
+    /// All that was said in this revision.
+    pub(crate) tape: Tape,
+    session: OnceCell<Result<Session, Unmet>>,
+    discovered: OnceCell<Result<Discovered, Unmet>>,
+    called: OnceCell<Vec<Called>>,
+}
+
+impl Visit {
+    /// Prepares a visit; nobody is spoken to yet.
+    pub(crate) fn new(target: &Target, options: &Options, revision: Revision) -> Self {
+        Self {
+            revision,
+            target: target.clone(),
+            options: options.clone(),
+            tape: Tape::default(),
+            session: OnceCell::new(),
+            discovered: OnceCell::new(),
+            called: OnceCell::new(),
+        }
+    }
+
+    /// Returns the conversation that most rules share, begun properly.
+    ///
+    /// Whoever may break it uses [`fresh`](Self::fresh) instead.
+    pub(crate) async fn session(&self) -> Result<&Session, Unmet> {
+        let session = self.session.get_or_init(|| self.fresh()).await;
+        session.as_ref().map_err(|unmet| unmet.clone().aside())
+    }
+
+    /// Begins a conversation of one's own: another process, another session.
+    pub(crate) async fn fresh(&self) -> Result<Session, Unmet> {
+        let mut session = self.silent().await?;
+        session.begin_properly().await.map_err(Unmet::aside)?;
+        Ok(session)
+    }
+
+    /// Opens a conversation in which nothing was said yet.
+    pub(crate) async fn silent(&self) -> Result<Session, Unmet> {
+        let speech = Speech::new(self.revision);
+        Session::open(&self.target, &self.tape, speech, self.options.patience).await
+    }
+
+    /// Returns what sends requests of HTTP.
+    pub(crate) async fn http(&self) -> Result<&Caller, Unmet> {
+        self.session().await?.http()
+    }
+
+    /// Returns what the server says that it can do, for example `/tools/listChanged`.
+    pub(crate) async fn capability(&self, pointer: &str) -> Result<Value, Unmet> {
+        let capabilities = self.session().await?.capabilities();
+        match capabilities.pointer(pointer) {
+            Some(Value::Bool(false)) | None => {
+                let name = pointer.trim_start_matches('/').replace('/', ".");
+                let why = format!("the server does not declare the capability `{name}`");
+                Err(Unmet::not_applicable(why))
+            }
+            Some(value) => Ok(value.clone()),
+        }
+    }
+
+    /// Returns what the server has: its tools, resources and prompts.
+    pub(crate) async fn discovered(&self) -> Result<&Discovered, Unmet> {
+        let discovering = self.discovered.get_or_init(|| Discovered::of(self));
+        discovering
+            .await
+            .as_ref()
+            .map_err(|unmet| unmet.clone().aside())
+    }
+
+    /// Returns the tools that the server lists.
+    pub(crate) async fn tools(&self) -> Result<&List, Unmet> {
+        let list = &self.discovered().await?.tools;
+        list.items()?;
+        match list.is_empty() {
+            true => Err(Unmet::not_applicable("the server has no tools")),
+            false => Ok(list),
+        }
+    }
+
+    /// Returns the calls of tools that may be made: of those that say that they only read, and of those that the user allows.
+    pub(crate) async fn callable(&self) -> Result<Vec<&Call>, Unmet> {
+        self.tools().await?;
+        let calls = self.discovered().await?.calls.iter();
+        let calls: Vec<_> = calls.filter(|call| !call.only_as_task).collect();
+        match calls.is_empty() {
+            true => Err(Unmet::not_tested(
+                "no tool says that it only reads and can be called; `--call` or `--allow-writes` would show",
+            )),
+            false => Ok(calls),
+        }
+    }
+
+    /// Returns all calls that may be made, made once, with what came of them.
+    pub(crate) async fn called(&self) -> Result<&[Called], Unmet> {
+        self.callable().await?;
+        let (session, discovered) = (self.session().await?, self.discovered().await?);
+        let making = self
+            .called
+            .get_or_init(|| make_calls(session, &discovered.calls));
+        Ok(making.await)
+    }
+}

@@ -1,0 +1,328 @@
+//! Requests of HTTP as they are wanted, right or wrong, and responses as they come.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use tokio::time::{Instant, timeout};
+use turnbuckle_protocol::codec::sse::{Decoder, Limits};
+
+use super::channel;
+use crate::outcome::Unmet;
+use crate::tape::{Entry, EventHead, Head, Tape};
+use crate::target::Web;
+
+/// The longest body, and the longest event, that is read.
+const LONGEST: usize = 64 * 1024 * 1024;
+
+/// Headers whose values are nobody's business.
+const SECRET: &[&str] = &[
+    "authorization",
+    "cookie",
+    "dpop",
+    "proxy-authorization",
+    "set-cookie",
+];
+
+/// Sends requests to one server; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    web: Arc<Web>,
+    tape: Tape,
+    patience: Duration,
+}
+
+/// A request that is being made up.
+#[derive(Clone)]
+pub(crate) struct Draft {
+    caller: Caller,
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    deliberate: bool,
+}
+
+/// A response: its head is there, its body is read as wanted.
+pub(crate) struct Reply {
+    /// The status.
+    pub(crate) status: u16,
+    /// The entry of the request.
+    pub(crate) sent: usize,
+    /// The entry of the response.
+    pub(crate) received: usize,
+    /// The number that both have on the tape.
+    pub(crate) channel: usize,
+    headers: http::HeaderMap,
+    body: Incoming,
+    decoder: Decoder,
+    chunk: Bytes,
+    tape: Tape,
+    /// Ends the connection when the reply is dropped.
+    _connection: Hold,
+}
+
+struct Hold(tokio::task::JoinHandle<()>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What a stream brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// An event: its entry on the tape.
+    Message(usize),
+    /// Nothing for so long.
+    Silence,
+    /// The stream has ended.
+    End,
+}
+
+impl Caller {
+    /// Prepares to speak to a server.
+    pub(crate) fn new(web: &Web, tape: &Tape, patience: Duration) -> Self {
+        Self {
+            web: Arc::new(web.clone()),
+            tape: tape.clone(),
+            patience,
+        }
+    }
+
+    /// Begins a request to the endpoint.
+    pub(crate) fn request(&self, method: &str) -> Draft {
+        self.request_to(method, &self.web.path)
+    }
+
+    /// Begins a request to another place of the same server.
+    pub(crate) fn request_to(&self, method: &str, path: &str) -> Draft {
+        let mut headers = vec![("host".to_owned(), self.web.host.clone())];
+        headers.extend(self.web.headers.iter().cloned());
+        Draft {
+            caller: self.clone(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers,
+            body: Vec::new(),
+            deliberate: false,
+        }
+    }
+
+    /// Returns the endpoint's path.
+    pub(crate) fn path(&self) -> &str {
+        &self.web.path
+    }
+
+    /// Returns what `Host` says.
+    pub(crate) fn host(&self) -> &str {
+        &self.web.host
+    }
+}
+
+impl Draft {
+    /// Sets a header, whatever it was.
+    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self = self.without(name);
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Sets headers.
+    pub(crate) fn headers(self, headers: impl IntoIterator<Item = (String, String)>) -> Self {
+        headers
+            .into_iter()
+            .fold(self, |draft, (name, value)| draft.header(&name, value))
+    }
+
+    /// Takes a header away.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers
+            .retain(|(key, _)| !key.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// Sets the body.
+    pub(crate) fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Says that it is wrong on purpose.
+    pub(crate) fn deliberate(mut self) -> Self {
+        self.deliberate = true;
+        self
+    }
+
+    /// Sends it, and waits for the head of the response.
+    ///
+    /// That there is none counts as broken: whoever listens on HTTP answers.
+    pub(crate) async fn send(self) -> Result<Reply, Unmet> {
+        let (tape, patience) = (self.caller.tape.clone(), self.caller.patience);
+        let channel = channel();
+        let shown = |(name, value): &(String, String)| (name.to_lowercase(), masked(name, value));
+        let sent = tape.push(Entry {
+            head: Some(Head {
+                line: format!("{} {}", self.method, self.path),
+                headers: self.headers.iter().map(shown).collect(),
+            }),
+            deliberate: self.deliberate,
+            ..Entry::sent(channel, String::from_utf8_lossy(&self.body))
+        });
+        let answered = timeout(patience, self.exchange()).await;
+        let (response, connection) = match answered {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(why)) => return Err(Unmet::broken(format!("no response: {why}"), [sent])),
+            Err(_) => {
+                let what = format!("no response within {patience:?}");
+                return Err(Unmet::broken(what, [sent]));
+            }
+        };
+        let (head, body) = response.into_parts();
+        let headers = head.headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().to_owned(), masked(name.as_str(), &value))
+        });
+        let received = tape.push(Entry {
+            head: Some(Head {
+                line: head.status.as_u16().to_string(),
+                headers: headers.collect(),
+            }),
+            answers: Some(sent),
+            ..Entry::received(channel, "")
+        });
+        Ok(Reply {
+            status: head.status.as_u16(),
+            sent,
+            received,
+            channel,
+            headers: head.headers,
+            body,
+            decoder: Decoder::new(Limits {
+                line: LONGEST,
+                event: LONGEST,
+            }),
+            chunk: Bytes::new(),
+            tape,
+            _connection: connection,
+        })
+    }
+
+    async fn exchange(self) -> Result<(Response<Incoming>, Hold), String> {
+        let stream = self.caller.web.http.dial().await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| error.to_string())?;
+        let hold = Hold(tokio::spawn(async move {
+            let _ = connection.await;
+        }));
+        let mut request = Request::new(Full::new(Bytes::from(self.body)));
+        *request.method_mut() =
+            Method::from_bytes(self.method.as_bytes()).map_err(|error| error.to_string())?;
+        *request.uri_mut() = self.path.parse().map_err(|_| "no such path".to_owned())?;
+        for (name, value) in &self.headers {
+            let name =
+                HeaderName::from_bytes(name.as_bytes()).map_err(|error| error.to_string())?;
+            let value =
+                HeaderValue::from_bytes(value.as_bytes()).map_err(|error| error.to_string())?;
+            request.headers_mut().append(name, value);
+        }
+        let response = sender.send_request(request).await;
+        Ok((response.map_err(|error| error.to_string())?, hold))
+    }
+}
+
+impl Reply {
+    /// Returns the value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns what the body is, without parameters, in lower case.
+    pub(crate) fn content_type(&self) -> String {
+        let kind = self.header("content-type").unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default();
+        kind.trim().to_ascii_lowercase()
+    }
+
+    /// Says whether the body is a stream of events.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.content_type() == "text/event-stream"
+    }
+
+    /// Returns the two entries of the exchange.
+    pub(crate) fn entries(&self) -> [usize; 2] {
+        [self.sent, self.received]
+    }
+
+    /// Reads the whole body, for so long at most; what came by then counts.
+    pub(crate) async fn text(&mut self, patience: Duration) -> String {
+        let mut body = self.chunk.to_vec();
+        let until = Instant::now() + patience;
+        while let Some(chunk) = self.chunk(until).await {
+            if body.len() + chunk.len() > LONGEST {
+                break;
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let shown = text.clone();
+        self.tape.amend(self.received, |entry| entry.text = shown);
+        text
+    }
+
+    /// Waits for the next event of a stream. Events without data, such as one that only names an id, count too.
+    pub(crate) async fn event(&mut self, patience: Duration) -> Event {
+        let until = Instant::now() + patience;
+        loop {
+            let mut rest: &[u8] = &self.chunk;
+            let next = self.decoder.next(&mut rest);
+            let used = self.chunk.len() - rest.len();
+            let _ = self.chunk.split_to(used);
+            if let Ok(Some(event)) = next {
+                let number = self.tape.push(Entry {
+                    event: Some(EventHead {
+                        id: event.last_event_id,
+                        name: event.name,
+                    }),
+                    answers: Some(self.sent),
+                    ..Entry::received(self.channel, event.data)
+                });
+                return Event::Message(number);
+            }
+            match self.chunk(until).await {
+                Some(chunk) => self.chunk = chunk,
+                None if Instant::now() >= until => return Event::Silence,
+                None => return Event::End,
+            }
+        }
+    }
+
+    /// Returns how long the stream asked to wait before connecting again.
+    pub(crate) fn retry(&self) -> Option<Duration> {
+        self.decoder.retry()
+    }
+
+    async fn chunk(&mut self, until: Instant) -> Option<Bytes> {
+        loop {
+            let frame = tokio::time::timeout_at(until, self.body.frame()).await;
+            match frame.ok()??.ok()?.into_data() {
+                Ok(data) if data.is_empty() => {}
+                Ok(data) => return Some(data),
+                Err(_trailers) => {}
+            }
+        }
+    }
+}
+
+fn masked(name: &str, value: &str) -> String {
+    match SECRET.contains(&name.to_ascii_lowercase().as_str()) {
+        true => "***".to_owned(),
+        false => value.to_owned(),
+    }
+}

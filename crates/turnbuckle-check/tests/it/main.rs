@@ -1,0 +1,5 @@
+//! The checker against servers and clients that are right, and against ones that are not quite.
+
+mod good;
+mod mutant;
+mod mutants;

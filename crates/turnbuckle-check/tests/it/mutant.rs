@@ -1,0 +1,205 @@
+//! Our server with one small thing wrong: a layer between it and the checker that changes what passes.
+
+mod http;
+mod lines;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use turnbuckle_check::{Options, Report, Target, catalogue, check_server};
+use turnbuckle_protocol::revision::Revision;
+use turnbuckle_server::Server;
+
+use crate::good;
+
+/// A server with one small thing wrong.
+#[derive(Clone)]
+pub(crate) struct Mutant {
+    /// The rule that notices, and no other does.
+    pub(crate) trips: &'static str,
+    /// What is wrong.
+    pub(crate) name: &'static str,
+    /// Where it is looked at.
+    pub(crate) on: Transport,
+    /// In which revision; the newest in which the rule binds unless said.
+    pub(crate) revision: Option<Revision>,
+    change: Change,
+    server: fn() -> Server,
+}
+
+/// Where a mutant is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Lines,
+    Http,
+}
+
+/// What a mutant changes.
+#[derive(Clone, Default)]
+struct Change {
+    says: Option<Arc<dyn Fn(&mut Saying) + Send + Sync>>,
+    hears: Option<Arc<dyn Fn(&mut Hearing) + Send + Sync>>,
+    request: Option<Arc<dyn Fn(&mut ::http::Request<Vec<u8>>) + Send + Sync>>,
+    response: Option<Arc<dyn Fn(&::http::request::Parts, &mut Responding) + Send + Sync>>,
+}
+
+/// A message that the server is about to send.
+pub(crate) struct Saying {
+    /// The message; nothing is sent if it is null.
+    pub(crate) message: Value,
+    /// The request that it answers.
+    pub(crate) asked: Option<Value>,
+    /// What is sent before it.
+    pub(crate) before: Vec<Value>,
+    /// What is sent in its place, if it is no message of JSON.
+    pub(crate) text: Option<String>,
+}
+
+/// A message that the server is about to get.
+pub(crate) struct Hearing {
+    /// The message; the server never gets it if it is null.
+    pub(crate) message: Value,
+    /// What is answered in the server's place.
+    pub(crate) answer: Option<Value>,
+}
+
+/// A response that is about to be sent.
+pub(crate) struct Responding {
+    /// Status and headers.
+    pub(crate) head: ::http::response::Parts,
+    /// The body in place of the one that the server has.
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+impl Mutant {
+    /// Begins a mutant that trips a rule.
+    pub(crate) fn new(trips: &'static str, name: &'static str) -> Self {
+        Self {
+            trips,
+            name,
+            on: Transport::Http,
+            revision: None,
+            change: Change::default(),
+            server: good::server,
+        }
+    }
+
+    /// Is looked at on lines.
+    pub(crate) fn on_lines(mut self) -> Self {
+        self.on = Transport::Lines;
+        self
+    }
+
+    /// Is looked at in this revision.
+    pub(crate) fn in_revision(mut self, revision: Revision) -> Self {
+        self.revision = Some(revision);
+        self
+    }
+
+    /// Changes what the server says.
+    pub(crate) fn says(mut self, change: impl Fn(&mut Saying) + Send + Sync + 'static) -> Self {
+        self.change.says = Some(Arc::new(change));
+        self
+    }
+
+    /// Changes the answers to one method.
+    pub(crate) fn answers(
+        self,
+        method: &'static str,
+        change: impl Fn(&mut Value) + Send + Sync + 'static,
+    ) -> Self {
+        self.says(move |saying| {
+            if saying
+                .asked
+                .as_ref()
+                .is_some_and(|asked| asked["method"] == method)
+            {
+                change(&mut saying.message);
+            }
+        })
+    }
+
+    /// Changes what the server hears.
+    pub(crate) fn hears(mut self, change: impl Fn(&mut Hearing) + Send + Sync + 'static) -> Self {
+        self.change.hears = Some(Arc::new(change));
+        self
+    }
+
+    /// Changes requests of HTTP before the server gets them.
+    pub(crate) fn request(
+        mut self,
+        change: impl Fn(&mut ::http::Request<Vec<u8>>) + Send + Sync + 'static,
+    ) -> Self {
+        self.change.request = Some(Arc::new(change));
+        self
+    }
+
+    /// Changes responses of HTTP; messages in them were changed before.
+    pub(crate) fn response(
+        mut self,
+        change: impl Fn(&::http::request::Parts, &mut Responding) + Send + Sync + 'static,
+    ) -> Self {
+        self.change.response = Some(Arc::new(change));
+        self
+    }
+
+    /// Is another server than the good one.
+    pub(crate) fn server(mut self, server: fn() -> Server) -> Self {
+        self.server = server;
+        self
+    }
+
+    /// Checks it.
+    pub(crate) async fn check(&self) -> Report {
+        let rule = catalogue::find(self.trips);
+        let rule = rule.unwrap_or_else(|| panic!("there is no rule `{}`", self.trips));
+        let mut options = Options::default();
+        let newest = Revision::ALL
+            .into_iter()
+            .rev()
+            .find(|&revision| rule.binds_in(revision));
+        options.revisions = vec![self.revision.or(newest).expect("a rule binds somewhere")];
+        check_server(&self.target(), &options).await
+    }
+
+    fn target(&self) -> Target {
+        match self.on {
+            Transport::Lines => lines::target(self.server, self.change.clone()),
+            Transport::Http => http::target((self.server)(), self.change.clone()),
+        }
+    }
+}
+
+impl Change {
+    /// Applies what is wrong to a message on its way out; returns the texts that are sent.
+    fn said(&self, message: Value, asked: Option<Value>) -> Vec<String> {
+        let Some(says) = &self.says else {
+            return vec![message.to_string()];
+        };
+        let mut saying = Saying {
+            message,
+            asked,
+            before: Vec::new(),
+            text: None,
+        };
+        says(&mut saying);
+        let message = match saying.message {
+            Value::Null => None,
+            message => Some(message.to_string()),
+        };
+        let before = saying.before.iter().map(Value::to_string);
+        before.chain(saying.text.or(message)).collect()
+    }
+
+    /// Applies what is wrong to a message on its way in.
+    fn heard(&self, message: Value) -> Hearing {
+        let mut hearing = Hearing {
+            message,
+            answer: None,
+        };
+        if let Some(hears) = &self.hears {
+            hears(&mut hearing);
+        }
+        hearing
+    }
+}

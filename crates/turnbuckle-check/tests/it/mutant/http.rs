@@ -1,0 +1,199 @@
+//! A layer between the checker and a server on HTTP.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Request, Response, request::Parts};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Frame, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use turnbuckle_check::Target;
+use turnbuckle_protocol::codec::sse::{Decoder, Limits};
+use turnbuckle_server::{
+    Server,
+    http::{Body, Http, Listener, Service, memory},
+};
+
+use super::{Change, Responding};
+use crate::good;
+
+pub(super) fn target(server: Server, change: Change) -> Target {
+    let (connector, mut listener) = memory();
+    let service = Http::new(server).into_service();
+    tokio::spawn(async move {
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                return;
+            };
+            let (service, change) = (service.clone(), change.clone());
+            let answering = service_fn(move |request| {
+                let (service, change) = (service.clone(), change.clone());
+                async move { Ok::<_, Infallible>(answer(service, change, request).await) }
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answering));
+        }
+    });
+    good::through(connector)
+}
+
+async fn answer(
+    mut service: Service,
+    change: Change,
+    request: Request<Incoming>,
+) -> Response<Changed> {
+    let (parts, body) = request.into_parts();
+    let asked_head = parts.clone();
+    let mut body = body
+        .collect()
+        .await
+        .map(|body| body.to_bytes().to_vec())
+        .unwrap_or_default();
+    let asked: Option<Value> = serde_json::from_slice(&body).ok();
+    if let Some(message) = asked.clone() {
+        let hearing = change.heard(message);
+        if let Some(answer) = hearing.answer {
+            return json(answer.to_string());
+        }
+        if asked.as_ref() != Some(&hearing.message) {
+            body = hearing.message.to_string().into_bytes();
+        }
+    }
+    let mut request = Request::from_parts(parts, body);
+    if let Some(alter) = &change.request {
+        alter(&mut request);
+    }
+    let request = request.map(|body| Full::new(Bytes::from(body)));
+    let Ok(response) = tower_service::Service::call(&mut service, request).await;
+    let (head, body) = response.into_parts();
+    let kind = head
+        .headers
+        .get("content-type")
+        .and_then(|kind| kind.to_str().ok());
+    if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        let mut responding = Responding { head, body: None };
+        respond(&change, &asked_head, &mut responding);
+        let body = match responding.body {
+            Some(body) => Changed::whole(body),
+            None => Changed::stream(body, change, asked),
+        };
+        return Response::from_parts(responding.head, body);
+    }
+    let mut body = body
+        .collect()
+        .await
+        .map(|body| body.to_bytes().to_vec())
+        .unwrap_or_default();
+    if let Ok(message) = serde_json::from_slice::<Value>(&body)
+        && message.get("jsonrpc").is_some()
+    {
+        body = change.said(message, asked).join("\n").into_bytes();
+    }
+    let mut responding = Responding {
+        head,
+        body: Some(body),
+    };
+    responding.head.headers.remove("content-length");
+    respond(&change, &asked_head, &mut responding);
+    let body = Changed::whole(responding.body.unwrap_or_default());
+    Response::from_parts(responding.head, body)
+}
+
+fn respond(change: &Change, asked: &Parts, responding: &mut Responding) {
+    if let Some(alter) = &change.response {
+        alter(asked, responding);
+    }
+}
+
+fn json(body: String) -> Response<Changed> {
+    let mut response = Response::new(Changed::whole(body.into_bytes()));
+    let kind = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert("content-type", kind);
+    response
+}
+
+/// A body of changed messages.
+struct Changed(mpsc::Receiver<Bytes>);
+
+impl Changed {
+    fn whole(body: Vec<u8>) -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        if !body.is_empty() {
+            sender.try_send(body.into()).expect("there is room for one");
+        }
+        Self(receiver)
+    }
+
+    /// Changes each event on its way; lets go of the server's body when nobody reads any more.
+    fn stream(mut body: Body, change: Change, asked: Option<Value>) -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let mut decoder = Decoder::new(Limits {
+                line: 1 << 24,
+                event: 1 << 24,
+            });
+            loop {
+                let frame = tokio::select! {
+                    frame = body.frame() => frame,
+                    () = sender.closed() => return,
+                };
+                let Some(Ok(frame)) = frame else { return };
+                let Ok(data) = frame.into_data() else {
+                    continue;
+                };
+                let mut rest: &[u8] = &data;
+                let mut any = false;
+                while let Ok(Some(event)) = decoder.next(&mut rest) {
+                    any = true;
+                    let text = encode(&event, &change, asked.as_ref());
+                    if sender.send(text.into()).await.is_err() {
+                        return;
+                    }
+                }
+                // A comment, or the beginning of an event: keep what only says that somebody is there.
+                if !any && data.starts_with(b":") && sender.send(data).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self(receiver)
+    }
+}
+
+fn encode(
+    event: &turnbuckle_protocol::codec::sse::Received,
+    change: &Change,
+    asked: Option<&Value>,
+) -> String {
+    let id = match event.last_event_id.as_str() {
+        "" => String::new(),
+        id => format!("id: {id}\n"),
+    };
+    let Ok(message) = serde_json::from_str::<Value>(&event.data) else {
+        return format!("{id}data: {}\n\n", event.data);
+    };
+    let answers = message.get("method").is_none();
+    let asked = asked.filter(|_| answers).cloned();
+    let texts = change.said(message, asked);
+    let events = texts.iter().map(|text| format!("{id}data: {text}\n\n"));
+    events.collect()
+}
+
+impl hyper::body::Body for Changed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0
+            .poll_recv(cx)
+            .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
