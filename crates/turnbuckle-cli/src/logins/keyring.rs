@@ -58,13 +58,16 @@ fn read(text: &str) -> Result<SealingKey, Failure> {
 }
 
 fn failure(error: &Error) -> Failure {
-    let reason = format!("the keyring of the system cannot be used: {error}");
-    let cure = match error {
-        Error::NoStorageAccess(_) => "nothing was changed; unlock the keyring, and try again",
-        _ => NOBODY_ANSWERS,
+    let (why, cure) = match error {
+        Error::NoStorageAccess(why) => (why.to_string(), LOCKED),
+        Error::PlatformFailure(why) => (why.to_string(), NOBODY_ANSWERS),
+        error => (error.to_string(), NOBODY_ANSWERS),
     };
+    let reason = format!("the keyring of the system cannot be used: {why}");
     Failure::new(Step::Store, reason).cure(cure)
 }
+
+const LOCKED: &str = "nothing was changed; unlock the keyring, and try again";
 
 #[cfg(all(unix, not(target_os = "macos")))]
 const NOBODY_ANSWERS: &str = "nothing was changed; run this in a session with a keyring, as GNOME Keyring, KWallet and KeePassXC are";

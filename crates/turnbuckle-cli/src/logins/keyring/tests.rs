@@ -50,11 +50,11 @@ fn what_is_no_key_is_told_and_not_shown() {
 #[test]
 fn a_keyring_that_is_locked_or_not_there_is_no_keyring_without_a_key() {
     let locked = fails_with(Error::NoStorageAccess("it is locked".into()));
-    assert!(locked.reason().ends_with("it is locked"), "{locked}");
+    assert!(locked.reason().ends_with("used: it is locked"), "{locked}");
     assert!(locked.advice().unwrap().contains("unlock the keyring"));
 
     let nobody = fails_with(Error::PlatformFailure("no such bus".into()));
-    assert!(nobody.reason().ends_with("no such bus"), "{nobody}");
+    assert!(nobody.reason().ends_with("used: no such bus"), "{nobody}");
     assert!(nobody.advice().unwrap().contains("session"));
 
     let open = Box::new(|| Err(Error::NoDefaultStore));

@@ -26,13 +26,20 @@ pub(super) struct Disk {
     folder: PathBuf,
     file: PathBuf,
     seal: Seal,
+    /// How long the file may be.
+    pub(super) most: u64,
 }
 
 impl Disk {
     pub(super) fn new(folder: PathBuf, keyring: Option<Arc<dyn Keyring>>) -> Disk {
         let file = folder.join("logins.json");
         let seal = Seal::new(file.clone(), keyring);
-        Disk { folder, file, seal }
+        Disk {
+            folder,
+            file,
+            seal,
+            most: MOST_BYTES,
+        }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -72,10 +79,10 @@ impl Disk {
         private::close_folder(&self.folder).map_err(|error| self.open_to_others(&error))?;
         private::close_file(&file).map_err(|error| self.open_to_others(&error))?;
         let mut bytes = Vec::new();
-        file.take(MOST_BYTES + 1)
+        file.take(self.most + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| self.failure("cannot be read", &error))?;
-        if bytes.len() as u64 > MOST_BYTES {
+        if bytes.len() as u64 > self.most {
             return Err(self.too_long());
         }
         Written::parse(&bytes).map_err(|why| self.unreadable(why))
@@ -150,7 +157,7 @@ impl Disk {
             FileForm::Plain => kept.plain(),
             FileForm::Sealed => kept.sealed(&self.seal.key()?)?,
         };
-        if bytes.len() as u64 > MOST_BYTES {
+        if bytes.len() as u64 > self.most {
             return Err(self.too_long());
         }
         self.replace(&bytes)
@@ -200,7 +207,7 @@ impl Disk {
 
     fn too_long(&self) -> Failure {
         let file = self.file.display();
-        let reason = format!("`{file}` cannot have more than {MOST_BYTES} bytes");
+        let reason = format!("`{file}` cannot have more than {} bytes", self.most);
         Failure::new(Step::Store, reason).cure(format!(
             "nothing was changed; move `{file}` away and log in again"
         ))

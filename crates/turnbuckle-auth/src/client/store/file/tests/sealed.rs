@@ -246,6 +246,23 @@ async fn a_key_that_became_another_is_asked_for_again() {
     assert_eq!(access(found), Some("new".into()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_would_be_too_long_to_be_read_again_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = sealing(&folder, &Mock::default());
+    Arc::get_mut(&mut store.disk).unwrap().most = 4096;
+    // Short enough as it is, and too long under a seal, where three bytes become four.
+    let long = "a".repeat(3000);
+    store.save(&login(SERVER, &long)).await.unwrap();
+
+    let failure = store.keep_as(FileForm::Sealed).await.unwrap_err();
+
+    assert!(failure.reason().contains("more than 4096"), "{failure}");
+    assert_eq!(store.form().await.unwrap(), FileForm::Plain);
+    let found = access(store.login(SERVER).await.unwrap());
+    assert_eq!(found, Some(long));
+}
+
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
 async fn a_sealed_file_too_is_for_its_owner_alone_and_survives_a_crash() {
