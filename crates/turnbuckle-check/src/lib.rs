@@ -15,6 +15,7 @@ mod discovery;
 mod options;
 mod outcome;
 mod overheard;
+mod reach;
 pub mod report;
 pub mod rule;
 mod run;
@@ -28,7 +29,8 @@ mod trials;
 mod visit;
 mod wire;
 
-pub use options::Options;
+pub use options::{Options, Progress};
+pub use reach::NotChecked;
 pub use report::Report;
 pub use rule::Rule;
 pub use run::check_server;

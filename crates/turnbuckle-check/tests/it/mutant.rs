@@ -161,7 +161,8 @@ impl Mutant {
             .rev()
             .find(|&revision| rule.binds_in(revision));
         options.revisions = vec![self.revision.or(newest).expect("a rule binds somewhere")];
-        check_server(&self.target(), &options).await
+        let checked = check_server(&self.target(), &options).await;
+        checked.unwrap_or_else(|why| panic!("{}: {why}", self.name))
     }
 
     fn target(&self) -> Target {
