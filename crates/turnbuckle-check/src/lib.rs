@@ -12,6 +12,7 @@
 pub mod catalogue;
 mod client;
 mod discovery;
+mod lives;
 mod options;
 mod outcome;
 mod overheard;

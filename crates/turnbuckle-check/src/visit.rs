@@ -5,6 +5,7 @@ use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::discovery::{Call, Called, Discovered, List, make_calls};
+use crate::lives::Lives;
 use crate::options::Options;
 use crate::outcome::Unmet;
 use crate::session::Session;
@@ -28,6 +29,7 @@ pub(crate) struct Visit {
     discovered: OnceCell<Result<Discovered, Unmet>>,
     called: OnceCell<Vec<Called>>,
     trials: OnceCell<Result<Trials, Unmet>>,
+    lives: OnceCell<Result<Lives, Unmet>>,
 }
 
 impl Visit {
@@ -42,6 +44,7 @@ impl Visit {
             discovered: OnceCell::new(),
             called: OnceCell::new(),
             trials: OnceCell::new(),
+            lives: OnceCell::new(),
         }
     }
 
@@ -124,6 +127,12 @@ impl Visit {
             .called
             .get_or_init(|| make_calls(session, &discovered.calls));
         Ok(making.await)
+    }
+
+    /// Returns tasks that were begun once, with all that came of them.
+    pub(crate) async fn lives(&self) -> Result<&Lives, Unmet> {
+        let lives = self.lives.get_or_init(|| Lives::make(self)).await;
+        lives.as_ref().map_err(|unmet| unmet.clone().aside())
     }
 
     /// Returns trials of the tools that may be called, made once, with all that came of them.
