@@ -122,15 +122,12 @@ impl Lives {
 impl Life {
     /// Returns how it was doing, in the order in which it was said.
     pub(crate) fn statuses(&self) -> Vec<(usize, String)> {
-        let created = &self.created.value["result"];
-        let first = created.get("task").unwrap_or(created);
-        let first = (self.created.received, &first["status"]);
-        let gets = self.gets.iter().map(|get| (get.received, &get.value["result"]["status"]));
-        [first]
-            .into_iter()
-            .chain(gets)
-            .filter_map(|(at, status)| Some((at?, status.as_str()?.to_owned())))
-            .collect()
+        let gets = self.gets.iter();
+        gets.filter_map(|get| {
+            let status = get.value["result"]["status"].as_str()?;
+            Some((get.received?, status.to_owned()))
+        })
+        .collect()
     }
 
     /// Returns the last answer about it, if it is over.
@@ -149,14 +146,20 @@ impl Life {
         let until = Instant::now() + visit.options.patience * 2;
         loop {
             self.get(session).await?;
-            let result = self.gets.last().map(|get| get.value["result"].clone()).unwrap_or_default();
+            let result = self
+                .gets
+                .last()
+                .map(|get| get.value["result"].clone())
+                .unwrap_or_default();
             if is_over(&result) || !result.is_object() || Instant::now() > until {
                 return Ok(());
             }
             if let Some(requests) = result["inputRequests"].as_object() {
                 self.bring(session, requests).await?;
             }
-            let pause = result["pollIntervalMs"].as_u64().map_or(PAUSE, Duration::from_millis);
+            let pause = result["pollIntervalMs"]
+                .as_u64()
+                .map_or(PAUSE, Duration::from_millis);
             sleep(pause.min(PAUSE)).await;
         }
     }
@@ -167,9 +170,14 @@ impl Life {
         Ok(())
     }
 
-    async fn bring(&mut self, session: &Session, requests: &Map<String, Value>) -> Result<(), Unmet> {
+    async fn bring(
+        &mut self,
+        session: &Session,
+        requests: &Map<String, Value>,
+    ) -> Result<(), Unmet> {
         let params = json!({ "taskId": self.id, "inputResponses": input_responses(requests) });
-        self.updates.push(session.ask("tasks/update", params).await?);
+        self.updates
+            .push(session.ask("tasks/update", params).await?);
         Ok(())
     }
 }
@@ -198,7 +206,9 @@ pub(crate) fn task_id(answer: &Answer) -> Option<String> {
 
 /// Says whether a task is over.
 pub(crate) fn is_over(task: &Value) -> bool {
-    ["completed", "failed", "cancelled"].iter().any(|status| task["status"] == *status)
+    ["completed", "failed", "cancelled"]
+        .iter()
+        .any(|status| task["status"] == *status)
 }
 
 /// Says whether a tool lets its calls become tasks when they are asked to.

@@ -38,7 +38,9 @@ pub(super) async fn begins_working(visit: &Visit) -> Outcome {
     for life in lives {
         let status = &life.created.value["result"]["task"]["status"];
         if status.is_string() && status != "working" {
-            return Err(life.created.broken(format!("a new task has the status {status}")));
+            return Err(life
+                .created
+                .broken(format!("a new task has the status {status}")));
         }
     }
     lives[0].created.seen()
@@ -49,13 +51,18 @@ pub(super) async fn valid_steps(visit: &Visit) -> Outcome {
     let mut seen = Vec::new();
     for life in lives.some()? {
         let mut statuses = life.statuses();
-        let again = lives.session.ask("tasks/get", json!({ "taskId": life.id })).await;
+        let again = lives
+            .session
+            .ask("tasks/get", json!({ "taskId": life.id }))
+            .await;
         if let (Ok(again), true) = (again, life.end().is_some()) {
             let status = again.value["result"]["status"].as_str().map(str::to_owned);
             statuses.extend(again.received.zip(status));
         }
         for step in statuses.windows(2) {
-            let [(at, before), (later, after)] = step else { continue };
+            let [(at, before), (later, after)] = step else {
+                continue;
+            };
             if is_over(&json!({ "status": before })) && before != after {
                 let what = format!("a task goes from {before:?} to {after:?}");
                 return Err(Unmet::broken(what, [*at, *later]));
@@ -71,7 +78,9 @@ pub(super) async fn ids_differ(visit: &Visit) -> Outcome {
     let mut ids = HashSet::new();
     for life in lives {
         if !ids.insert(&life.id) {
-            return Err(life.created.broken(format!("the id {:?} is there twice", life.id)));
+            return Err(life
+                .created
+                .broken(format!("the id {:?} is there twice", life.id)));
         }
     }
     match ids.len() {
@@ -85,7 +94,9 @@ pub(super) async fn ids_unguessable(visit: &Visit) -> Outcome {
     for life in lives {
         let digits = life.id.chars().filter(char::is_ascii_digit).count();
         if life.id.len() < SHORTEST || (digits == life.id.len() && digits < 3 * SHORTEST) {
-            return Err(life.created.broken(format!("the id {:?} can be guessed", life.id)));
+            return Err(life
+                .created
+                .broken(format!("the id {:?} can be guessed", life.id)));
         }
     }
     Seen::at(lives.iter().filter_map(|life| life.created.received))
@@ -95,7 +106,9 @@ pub(super) async fn only_as_task(visit: &Visit) -> Outcome {
     let lives = visit.lives().await?;
     let calls = &visit.discovered().await?.calls;
     let Some(call) = calls.iter().find(|call| call.only_as_task) else {
-        return Err(Unmet::not_applicable("no tool that may be called asks for tasks"));
+        return Err(Unmet::not_applicable(
+            "no tool that may be called asks for tasks",
+        ));
     };
     let answer = ask(&lives.session, call, call.params()).await?;
     answer.expect_error(&[-32601])
@@ -105,7 +118,9 @@ pub(super) async fn never_as_task(visit: &Visit) -> Outcome {
     let lives = visit.lives().await?;
     let calls = &visit.discovered().await?.calls;
     let Some(call) = calls.iter().find(|call| !takes_tasks(call)) else {
-        return Err(Unmet::not_tested("all tools that may be called can become tasks"));
+        return Err(Unmet::not_tested(
+            "all tools that may be called can become tasks",
+        ));
     };
     let answer = begin(&lives.session, call).await?;
     answer.expect_error(&[-32601])
@@ -114,11 +129,16 @@ pub(super) async fn never_as_task(visit: &Visit) -> Outcome {
 pub(super) async fn undeclared_ignored(visit: &Visit) -> Outcome {
     let session = visit.session().await?;
     if lives::offered(session).is_ok() {
-        return Err(Unmet::not_applicable("the server declares tasks for calls of tools"));
+        return Err(Unmet::not_applicable(
+            "the server declares tasks for calls of tools",
+        ));
     }
     let calls = visit.callable().await?;
     // One that says that it takes tasks would be the first to make one.
-    let call = calls.iter().find(|call| takes_tasks(call)).or(calls.first());
+    let call = calls
+        .iter()
+        .find(|call| takes_tasks(call))
+        .or(calls.first());
     let Some(call) = call else {
         return Err(Unmet::not_tested("no tool may be called"));
     };
@@ -140,7 +160,10 @@ pub(super) async fn result(visit: &Visit) -> Outcome {
         let brought = answer.value.get("result");
         let whole = brought.is_none_or(|result| result.get("content").is_some());
         if !whole || (brought.is_none() && status == "completed") {
-            let what = format!("{} for a task with the status {status}", describe(answer.value.get("result")));
+            let what = format!(
+                "{} for a task with the status {status}",
+                describe(answer.value.get("result"))
+            );
             return Err(answer.broken(what));
         }
         seen.extend(answer.entries());
@@ -164,7 +187,9 @@ pub(super) async fn result_waits(visit: &Visit) -> Outcome {
         }
     }
     match seen.is_empty() {
-        true => Err(Unmet::not_tested("every task was over before anybody could wait for it")),
+        true => Err(Unmet::not_tested(
+            "every task was over before anybody could wait for it",
+        )),
         false => Seen::at(seen.into_iter().take(2)),
     }
 }
@@ -178,7 +203,9 @@ pub(super) async fn failed_with_tool(visit: &Visit) -> Outcome {
             let status = &end.value["result"]["status"];
             return match status == "failed" {
                 true => end.seen(),
-                false => Err(end.broken(format!("the status is {status}, and the tool has failed"))),
+                false => {
+                    Err(end.broken(format!("the status is {status}, and the tool has failed")))
+                }
             };
         }
     }
@@ -187,7 +214,9 @@ pub(super) async fn failed_with_tool(visit: &Visit) -> Outcome {
 
 pub(super) async fn failure_explained(visit: &Visit) -> Outcome {
     for life in visit.lives().await?.some()? {
-        let failed = life.end().filter(|end| end.value["result"]["status"] == "failed");
+        let failed = life
+            .end()
+            .filter(|end| end.value["result"]["status"] == "failed");
         if let Some(failed) = failed {
             let message = failed.value["result"]["statusMessage"].as_str();
             return match message.is_some_and(|message| !message.trim().is_empty()) {

@@ -33,32 +33,50 @@ pub(super) async fn when_over(visit: &Visit) -> Outcome {
     let Some(life) = lives.some()?.iter().find(|life| life.end().is_some()) else {
         return Err(Unmet::not_tested("no task came to its end"));
     };
-    let answer = lives.session.ask("tasks/cancel", json!({ "taskId": life.id })).await?;
+    let answer = lives
+        .session
+        .ask("tasks/cancel", json!({ "taskId": life.id }))
+        .await?;
     answer.expect_error(&[-32602])
 }
 
 pub(super) async fn cancel(visit: &Visit) -> Outcome {
     let lives = visit.lives().await?;
     visit.capability("/tasks/cancel").await?;
-    let took_long = |life: &&Life| life.gets.first().is_some_and(|get| !is_over(&get.value["result"]));
+    let took_long = |life: &&Life| {
+        life.gets
+            .first()
+            .is_some_and(|get| !is_over(&get.value["result"]))
+    };
     let Some(life) = lives.some()?.iter().find(took_long) else {
-        return Err(Unmet::not_tested("every task was over before it could be cancelled"));
+        return Err(Unmet::not_tested(
+            "every task was over before it could be cancelled",
+        ));
     };
     let created = lives::begin(&lives.session, &life.call, &token()).await?;
     let Some(id) = task_id(&created) else {
         return Err(Unmet::not_tested("the same call became no task again"));
     };
-    let answer = lives.session.ask("tasks/cancel", json!({ "taskId": id })).await?;
+    let answer = lives
+        .session
+        .ask("tasks/cancel", json!({ "taskId": id }))
+        .await?;
     let Some(result) = answer.value.get("result") else {
         return Err(Unmet::not_tested(format!("{} was seen", answer.describe())));
     };
     if result["status"].is_string() && result["status"] != "cancelled" {
-        let what = format!("the status is {} when the cancellation is answered", result["status"]);
+        let what = format!(
+            "the status is {} when the cancellation is answered",
+            result["status"]
+        );
         return Err(answer.broken(what));
     }
     // Let what was begun come to an end, if it was not stopped.
     sleep(visit.options.silence * 3).await;
-    let later = lives.session.ask("tasks/get", json!({ "taskId": id })).await?;
+    let later = lives
+        .session
+        .ask("tasks/get", json!({ "taskId": id }))
+        .await?;
     let status = &later.value["result"]["status"];
     if status.is_string() && status != "cancelled" {
         let what = format!("the status is {status} after the task was cancelled");

@@ -17,7 +17,10 @@ pub(super) async fn result_related(visit: &Visit) -> Outcome {
     let mut seen = Vec::new();
     for life in visit.lives().await?.some()? {
         // An error has no place for it.
-        let answer = life.result.as_ref().filter(|answer| answer.value.get("result").is_some());
+        let answer = life
+            .result
+            .as_ref()
+            .filter(|answer| answer.value.get("result").is_some());
         let Some(answer) = answer else { continue };
         let named = &answer.value["result"]["_meta"][RELATED]["taskId"];
         if *named != json!(life.id) {
@@ -65,16 +68,25 @@ pub(super) async fn methods_unrelated(visit: &Visit) -> Outcome {
             return Err(Unmet::broken(what, [message.at]));
         }
     }
-    Seen::at(lives.iter().flat_map(|life| &life.gets).filter_map(|get| get.received).take(3))
+    Seen::at(
+        lives
+            .iter()
+            .flat_map(|life| &life.gets)
+            .filter_map(|get| get.received)
+            .take(3),
+    )
 }
 
 pub(super) async fn parameter_wins(visit: &Visit) -> Outcome {
     let lives = visit.lives().await?;
     let life = &lives.some()?[0];
-    let other = lives.all.last().map_or("check-no-such-task", |life| life.id.as_str());
+    let other = lives
+        .all
+        .last()
+        .map_or("check-no-such-task", |life| life.id.as_str());
     let params = json!({ "taskId": life.id, "_meta": { RELATED: { "taskId": other } } });
     let answer = lives.session.ask("tasks/get", params).await?;
-    let found = &answer.result()?["taskId"];
+    let found = &answer.result().map_err(Unmet::aside)?["taskId"];
     match *found == json!(life.id) {
         true => answer.seen(),
         false => Err(answer.broken(format!("the task {found} instead of {:?}", life.id))),
@@ -84,12 +96,21 @@ pub(super) async fn parameter_wins(visit: &Visit) -> Outcome {
 pub(super) async fn progress_ends(visit: &Visit) -> Outcome {
     let mut seen = Vec::new();
     for life in visit.lives().await?.some()? {
-        let progress = |at: &usize| visit.tape.entry(*at).json().is_some_and(|it| is_progress(&it, life));
+        let progress = |at: &usize| {
+            visit
+                .tape
+                .entry(*at)
+                .json()
+                .is_some_and(|it| is_progress(&it, life))
+        };
         let reports: Vec<_> = life.meanwhile.clone().filter(progress).collect();
         let over = life.result.as_ref().and_then(|answer| answer.received);
         if let (Some(over), Some(&last)) = (over, reports.last()) {
             if last > over {
-                return Err(Unmet::broken("progress of a task that is over", [over, last]));
+                return Err(Unmet::broken(
+                    "progress of a task that is over",
+                    [over, last],
+                ));
             }
             seen.extend([last, over]);
         }
@@ -121,9 +142,11 @@ pub(super) async fn list(visit: &Visit) -> Outcome {
         let answer = lives.session.ask("tasks/list", params).await?;
         let result = answer.result()?;
         let listed = result["tasks"].as_array().into_iter().flatten();
-        listed.filter_map(|task| task["taskId"].as_str()).for_each(|id| {
-            missing.remove(id);
-        });
+        listed
+            .filter_map(|task| task["taskId"].as_str())
+            .for_each(|id| {
+                missing.remove(id);
+            });
         seen.extend(answer.entries());
         match result["nextCursor"].as_str() {
             Some(cursor) => params = json!({ "cursor": cursor }),
@@ -132,7 +155,10 @@ pub(super) async fn list(visit: &Visit) -> Outcome {
     }
     // A task may be gone by now: then nobody can get it either.
     for id in missing {
-        let get = lives.session.ask("tasks/get", json!({ "taskId": id })).await?;
+        let get = lives
+            .session
+            .ask("tasks/get", json!({ "taskId": id }))
+            .await?;
         if get.value.get("result").is_some() {
             let what = format!("the task {id:?} can be got and is not listed");
             return Err(Unmet::broken(what, seen.into_iter().chain(get.entries())));
@@ -150,5 +176,6 @@ pub(super) async fn list_cursor(visit: &Visit) -> Outcome {
 }
 
 fn is_progress(message: &Value, life: &Life) -> bool {
-    message["method"] == "notifications/progress" && message["params"]["progressToken"] == life.token
+    message["method"] == "notifications/progress"
+        && message["params"]["progressToken"] == life.token
 }

@@ -15,7 +15,11 @@ pub(super) async fn undeclared_extension(visit: &Visit) -> Outcome {
     let session = visit.session().await?;
     lives::offered(session)?;
     let trials = visit.trials().await?;
-    let mut answers: Vec<_> = trials.made.iter().flat_map(|trial| trial.answers.clone()).collect();
+    let mut answers: Vec<_> = trials
+        .made
+        .iter()
+        .flat_map(|trial| trial.answers.clone())
+        .collect();
     // Neither the parameter nor the capability of the revision before says anything here.
     let lives = visit.lives().await?;
     let mut old = visit.silent().await?;
@@ -49,16 +53,23 @@ pub(super) async fn needs_extension(visit: &Visit) -> Outcome {
             };
         }
     }
-    Err(Unmet::not_applicable("every call that became a task can be done without"))
+    Err(Unmet::not_applicable(
+        "every call that became a task can be done without",
+    ))
 }
 
 pub(super) async fn found_at_once(visit: &Visit) -> Outcome {
     let lives = visit.lives().await?.some()?;
     for life in lives {
-        let Some(get) = life.gets.first() else { continue };
+        let Some(get) = life.gets.first() else {
+            continue;
+        };
         if get.value.get("error").is_some() {
             let what = format!("{} for a task that was just made", get.describe());
-            return Err(Unmet::broken(what, life.created.entries().chain(get.entries())));
+            return Err(Unmet::broken(
+                what,
+                life.created.entries().chain(get.entries()),
+            ));
         }
     }
     let first = lives.iter().find_map(|life| life.gets.first());
@@ -78,8 +89,15 @@ pub(super) async fn outcome(visit: &Visit) -> Outcome {
             _ => false,
         };
         if wrong {
-            let kind = if result.is_some() { "a result" } else { "an error" };
-            return Err(end.broken(format!("a task with {kind} has the status {}", task["status"])));
+            let kind = if result.is_some() {
+                "a result"
+            } else {
+                "an error"
+            };
+            return Err(end.broken(format!(
+                "a task with {kind} has the status {}",
+                task["status"]
+            )));
         }
         seen.extend(end.entries());
     }
@@ -129,7 +147,12 @@ pub(super) async fn no_progress(visit: &Visit) -> Outcome {
             }
         }
     }
-    Seen::at(lives.iter().filter_map(|life| life.created.received).take(3))
+    Seen::at(
+        lives
+            .iter()
+            .filter_map(|life| life.created.received)
+            .take(3),
+    )
 }
 
 fn related(message: &Value) -> bool {

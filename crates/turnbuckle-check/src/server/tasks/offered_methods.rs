@@ -11,7 +11,11 @@ use crate::visit::Visit;
 
 pub(super) async fn result_types(visit: &Visit) -> Outcome {
     let lives = visit.lives().await?;
-    let mut answers: Vec<_> = lives.some()?.iter().flat_map(|life| life.gets.clone()).collect();
+    let mut answers: Vec<_> = lives
+        .some()?
+        .iter()
+        .flat_map(|life| life.gets.clone())
+        .collect();
     answers.extend(acknowledgements(visit, lives).await?);
     for answer in &answers {
         let kind = &answer.value["result"]["resultType"];
@@ -29,7 +33,9 @@ pub(super) async fn acknowledged(visit: &Visit) -> Outcome {
         let Some(result) = answer.value["result"].as_object() else {
             continue;
         };
-        let mut fields = result.keys().filter(|key| *key != "resultType" && *key != "_meta");
+        let mut fields = result
+            .keys()
+            .filter(|key| *key != "resultType" && *key != "_meta");
         if let Some(field) = fields.next() {
             return Err(answer.broken(format!("`{field}` in what should only acknowledge")));
         }
@@ -72,7 +78,10 @@ pub(super) async fn listen_undeclared(visit: &Visit) -> Outcome {
     let params = json!({ "notifications": { "taskIds": [id] } });
     let pending = session.begin("subscriptions/listen", params).await?;
     let sent = pending.sent;
-    match session.answer_within(pending, visit.options.silence * 4).await {
+    match session
+        .answer_within(pending, visit.options.silence * 4)
+        .await
+    {
         Ok(answer) => answer.expect_error(&[-32021]),
         Err(Unmet::Broken { entries, .. }) => {
             let what = "the request to listen to a task is not refused";
@@ -85,7 +94,10 @@ pub(super) async fn listen_undeclared(visit: &Visit) -> Outcome {
 pub(super) async fn methods_are_gone(visit: &Visit) -> Outcome {
     let session = &visit.lives().await?.session;
     let mut seen = Vec::new();
-    for (method, params) in [("tasks/result", json!({ "taskId": "check" })), ("tasks/list", json!({}))] {
+    for (method, params) in [
+        ("tasks/result", json!({ "taskId": "check" })),
+        ("tasks/list", json!({})),
+    ] {
         let answer = session.ask(method, params).await?;
         match answer.value.get("result") {
             Some(_) => return Err(answer.broken(format!("a result of `{method}`"))),
@@ -108,7 +120,11 @@ pub(super) async fn capability_is_gone(visit: &Visit) -> Outcome {
 
 /// Cancels a task, and returns what was acknowledged so far.
 async fn acknowledgements(visit: &Visit, lives: &Lives) -> Result<Vec<Answer>, Unmet> {
-    let mut answers: Vec<_> = lives.some()?.iter().flat_map(|life| life.updates.clone()).collect();
+    let mut answers: Vec<_> = lives
+        .some()?
+        .iter()
+        .flat_map(|life| life.updates.clone())
+        .collect();
     let created = lives::begin(&lives.session, &lives.all[0].call, &token()).await?;
     if let Some(id) = task_id(&created) {
         let params = json!({ "taskId": id });
@@ -123,5 +139,8 @@ async fn acknowledgements(visit: &Visit, lives: &Lives) -> Result<Vec<Answer>, U
 }
 
 fn known_or_not(lives: &Lives) -> Value {
-    lives.all.first().map_or("check-no-such-task".into(), |life| life.id.clone().into())
+    lives
+        .all
+        .first()
+        .map_or("check-no-such-task".into(), |life| life.id.clone().into())
 }
