@@ -9,6 +9,7 @@ use crate::options::Options;
 use crate::outcome::{Outcome, Unmet};
 use crate::report::{Report, Ruling, Run, Verdict};
 use crate::rule::{Check, Role, Rule};
+use crate::server::Gathered;
 use crate::target::Target;
 use crate::visit::Visit;
 
@@ -54,7 +55,10 @@ async fn visit(target: &Target, options: &Options, revision: Revision) -> Run {
 async fn judge(rule: &'static Rule, visit: &Visit) -> Outcome {
     match rule.check {
         Check::Ask(check) => check(visit).await,
-        Check::Look(check) => check(visit, &visit.tape),
+        Check::Look(check) => {
+            visit.gathered.get_or_init(|| Gathered::of(visit)).await;
+            check(visit, &visit.tape)
+        }
         Check::Unset => Err(Unmet::not_tested("nobody knows how")),
     }
 }

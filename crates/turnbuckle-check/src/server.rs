@@ -28,6 +28,8 @@ mod tools;
 
 use crate::rule::Rule;
 
+pub(crate) use self::shapes::{Findings, Gathered};
+
 /// All of them, area by area.
 pub(crate) const AREAS: &[&[Rule]] = &[
     base::RULES,

@@ -1,5 +1,7 @@
 //! A server, met in one revision on one transport.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
@@ -7,6 +9,7 @@ use turnbuckle_protocol::revision::Revision;
 use crate::discovery::{Call, Called, Discovered, List, make_calls};
 use crate::options::Options;
 use crate::outcome::Unmet;
+use crate::server::{Findings, Gathered};
 use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
@@ -26,6 +29,10 @@ pub(crate) struct Visit {
     session: OnceCell<Result<Session, Unmet>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
     called: OnceCell<Vec<Called>>,
+    /// What rules about shapes have asked for.
+    pub(crate) gathered: OnceCell<Gathered>,
+    /// What they have found.
+    pub(crate) findings: OnceLock<Findings>,
 }
 
 impl Visit {
@@ -39,6 +46,8 @@ impl Visit {
             session: OnceCell::new(),
             discovered: OnceCell::new(),
             called: OnceCell::new(),
+            gathered: OnceCell::new(),
+            findings: OnceLock::new(),
         }
     }
 
