@@ -1,18 +1,23 @@
 //! Logins: as whom the user is known to servers that ask.
 //!
 //! [`log_in()`] makes one, with [`person`] at the other end; every other command uses what is [`kept`], and renews it.
-//! [`claims`] reads who somebody is from a token. Nothing here ever shows a token.
+//! [`claims`] reads who somebody is from a token, a keyring has the key if they are sealed. Nothing here ever shows a token.
 
 mod claims;
 mod kept;
+#[cfg(feature = "keyring")]
+mod keyring;
 mod log_in;
+// Tests want to see it in every build.
+#[cfg(any(test, not(feature = "keyring")))]
+mod no_keyring;
 mod page;
 mod person;
 
 use std::sync::Arc;
 
 use turnbuckle_auth::client::token::TokenKind;
-use turnbuckle_auth::client::{FileStore, Login, OAuth};
+use turnbuckle_auth::client::{FileForm, FileStore, Login, OAuth};
 use turnbuckle_auth::{self as auth, Scopes};
 use turnbuckle_client::http::{Fetcher, Http};
 
@@ -26,7 +31,11 @@ use crate::state;
 use crate::target::Target;
 use claims::Claims;
 use kept::Kept;
+#[cfg(feature = "keyring")]
+use keyring::SystemKeyring;
 pub(crate) use log_in::log_in;
+#[cfg(not(feature = "keyring"))]
+use no_keyring::SystemKeyring;
 
 /// Prepares to speak with a server, as whom the user is logged in.
 ///
@@ -51,6 +60,31 @@ pub(crate) async fn authorized(
     }
 }
 
+/// Returns what goes along with requests to a server that the user is logged in to, for those who make requests themselves.
+///
+/// A token that is bound to a key needs a proof for each request, which nobody can make beforehand.
+pub(crate) async fn headers(remote: &Remote, context: &Context) -> Result<Vec<(String, String)>> {
+    let Some(store) = find_store(context).filter(|_| !remote.names_us()) else {
+        return Ok(Vec::new());
+    };
+    let oauth = oauth(&remote.url, store, context)?;
+    match oauth.login().await? {
+        Some(login) if login.tokens.kind == TokenKind::Dpop => Err(Failure::not_asked(
+            "the login to this server is bound to a key, and cannot be used for a check",
+        )
+        .hint("send a token that is not, with --token-file FILE")),
+        Some(_) => {
+            let sending = auth::Sending::new("POST", &remote.url);
+            let credentials = auth::Authorize::credentials(&oauth, sending).await?;
+            let headers = credentials.headers.iter();
+            Ok(headers
+                .map(|(name, value)| ((*name).to_owned(), value.expose().to_owned()))
+                .collect())
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
 /// Says how to become known to a server that asks.
 pub(crate) fn advice(target: &Target, names_us: bool) -> String {
     let login = target.command_line("login", "");
@@ -72,10 +106,12 @@ pub(crate) async fn log_out(url: &str, context: &Context) -> Result<bool> {
 
 /// Returns all logins.
 pub(crate) async fn all(context: &Context) -> Result<Vec<Account>> {
-    match find_store(context) {
-        Some(store) => Ok(store.logins().await?.iter().map(account).collect()),
-        None => Ok(Vec::new()),
-    }
+    let Some(store) = find_store(context) else {
+        return Ok(Vec::new());
+    };
+    let form = store.form().await?;
+    let logins = store.logins().await?;
+    Ok(logins.iter().map(|login| account(login, form)).collect())
 }
 
 /// Prepares whoever brings tokens for a server; who asks the user is added where that is wanted.
@@ -122,11 +158,11 @@ fn client_secret(context: &Context) -> Result<Option<auth::Secret>> {
 /// Returns where logins are kept, if the user has a place for that.
 fn find_store(context: &Context) -> Option<FileStore> {
     let folder = state::folder(&context.environment)?;
-    Some(FileStore::new(folder.join("logins")))
+    Some(FileStore::new(folder.join("logins")).keyring(SystemKeyring::new()))
 }
 
 /// Returns what may be shown of a login.
-fn account(login: &Login) -> Account {
+fn account(login: &Login, form: FileForm) -> Account {
     let tokens = &login.tokens;
     let claims = Claims::of(tokens.id_token.as_ref().into_iter().chain([&tokens.access]));
     let names = |scopes: &Scopes| scopes.iter().map(str::to_owned).collect();
@@ -140,5 +176,6 @@ fn account(login: &Login) -> Account {
         expires: tokens.expires,
         renews: tokens.refresh.is_some(),
         bound: tokens.kind == TokenKind::Dpop,
+        sealed: form == FileForm::Sealed,
     }
 }

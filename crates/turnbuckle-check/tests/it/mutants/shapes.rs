@@ -16,12 +16,20 @@ fn envelopes() -> Vec<Mutant> {
     vec![
         Mutant::new("shapes.envelope", "no `jsonrpc`")
             .answers("tools/list", |message| remove(message, "/", "jsonrpc")),
-        Mutant::new("shapes.envelope", "`jsonrpc` is a number")
-            .answers("tools/list", |message| message["jsonrpc"] = 2.0.into()),
-        Mutant::new("shapes.envelope", "both a result and an error")
-            .answers("prompts/list", |message| {
-                message["error"] = json!({ "code": -32603, "message": "No" })
-            }),
+        Mutant::new("shapes.envelope", "`jsonrpc` is a number").answers("tools/list", |message| {
+            set(message, "/", "jsonrpc", 2.0.into())
+        }),
+        Mutant::new("shapes.envelope", "both a result and an error").answers(
+            "prompts/list",
+            |message| {
+                set(
+                    message,
+                    "/",
+                    "error",
+                    json!({ "code": -32603, "message": "No" }),
+                )
+            },
+        ),
         Mutant::new("shapes.envelope", "a batch after there were batches")
             .on_lines()
             .in_revision(Revision::V2025_06_18)
@@ -62,25 +70,25 @@ fn results() -> Vec<Mutant> {
     vec![
         Mutant::new("shapes.initialize", "capabilities are a list")
             .answers("initialize", |message| {
-                message["result"]["capabilities"]["tools"] = json!([])
+                set(message, "/result/capabilities", "tools", json!([]))
             }),
         Mutant::new("shapes.initialize", "instructions are null")
             .in_revision(Revision::V2024_10_07)
             .answers("initialize", |message| {
-                message["result"]["instructions"] = Value::Null
+                set(message, "/result", "instructions", Value::Null)
             }),
         Mutant::new("shapes.discover", "a capability is `true`")
             .answers("server/discover", |message| {
-                message["result"]["capabilities"]["logging"] = true.into()
+                set(message, "/result/capabilities", "logging", true.into())
             }),
         Mutant::new("shapes.discover", "instructions are null")
             .answers("server/discover", |message| {
-                message["result"]["instructions"] = Value::Null
+                set(message, "/result", "instructions", Value::Null)
             }),
         Mutant::new("shapes.server-info", "the version is a number")
             .in_revision(Revision::V2025_03_26)
             .answers("initialize", |message| {
-                message["result"]["serverInfo"]["version"] = 1.into()
+                set(message, "/result/serverInfo", "version", 1.into())
             }),
         Mutant::new("shapes.server-info", "a server without a name").says(|saying| {
             remove(
@@ -94,39 +102,42 @@ fn results() -> Vec<Mutant> {
         }),
         Mutant::new("shapes.result-type", "a type that nobody knows")
             .answers("prompts/list", |message| {
-                message["result"]["resultType"] = "done".into()
+                set(message, "/result", "resultType", "done".into())
             }),
         Mutant::new("shapes.result-type", "a list that asks for input").answers(
             "resources/templates/list",
             |message| {
-                message["result"] = json!({ "resultType": "input_required", "requestState": "x" })
+                set_result(
+                    message,
+                    json!({ "resultType": "input_required", "requestState": "x" }),
+                )
             },
         ),
         Mutant::new("shapes.caching", "no time")
             .answers("tools/list", |message| remove(message, "/result", "ttlMs")),
         Mutant::new("shapes.caching", "a negative time").answers("prompts/list", |message| {
-            message["result"]["ttlMs"] = (-1).into()
+            set(message, "/result", "ttlMs", (-1).into())
         }),
         Mutant::new("shapes.caching", "a scope that nobody knows")
             .answers("resources/read", |message| {
-                message["result"]["cacheScope"] = "shared".into()
+                set(message, "/result", "cacheScope", "shared".into())
             }),
         Mutant::new("shapes.meta", "`_meta` is a list")
             .in_revision(Revision::V2025_11_25)
             .answers("tools/list", |message| {
-                message["result"]["_meta"] = json!([])
+                set(message, "/result", "_meta", json!([]))
             }),
         Mutant::new("shapes.meta", "`_meta` is null")
             .in_revision(modern)
             .answers("tools/list", |message| {
-                message["result"]["_meta"] = Value::Null
+                set(message, "/result", "_meta", Value::Null)
             }),
         Mutant::new("shapes.empty-results", "a pong").answers("ping", |message| {
-            message["result"] = "pong".into();
+            set_result(message, "pong".into());
         }),
         Mutant::new("shapes.empty-results", "null instead of nothing")
             .in_revision(Revision::V2024_11_05)
-            .answers("ping", |message| message["result"] = Value::Null),
+            .answers("ping", |message| set_result(message, Value::Null)),
     ]
 }
 
@@ -146,12 +157,17 @@ fn lists() -> Vec<Mutant> {
         Mutant::new("shapes.tool-list", "a description that is null")
             .in_revision(Revision::V2025_06_18)
             .answers("tools/list", |message| {
-                message["result"]["tools"][0]["description"] = Value::Null;
+                set(message, "/result/tools/0", "description", Value::Null);
             }),
         Mutant::new("shapes.tool-list", "an output schema of a number")
             .in_revision(Revision::V2025_11_25)
             .answers("tools/list", |message| {
-                message["result"]["tools"][0]["outputSchema"] = json!({ "type": "number" });
+                set(
+                    message,
+                    "/result/tools/0",
+                    "outputSchema",
+                    json!({ "type": "number" }),
+                );
             }),
         Mutant::new("shapes.resources", "a resource without a name")
             .answers("resources/list", |message| {
@@ -168,16 +184,23 @@ fn lists() -> Vec<Mutant> {
             .in_revision(Revision::V2025_03_26)
             .answers("resources/read", |message| {
                 remove(message, "/result/contents/0", "text");
-                message["result"]["contents"][0]["blob"] = "{binary}".into();
+                set(message, "/result/contents/0", "blob", "{binary}".into());
             }),
-        Mutant::new("shapes.prompts", "an argument without a name")
-            .answers("prompts/list", |message| {
-                message["result"]["prompts"][0]["arguments"] = json!([{ "required": false }])
-            }),
+        Mutant::new("shapes.prompts", "an argument without a name").answers(
+            "prompts/list",
+            |message| {
+                set(
+                    message,
+                    "/result/prompts/0",
+                    "arguments",
+                    json!([{ "required": false }]),
+                )
+            },
+        ),
         Mutant::new("shapes.prompts", "a message of the system").answers(
             "prompts/get",
             |message| {
-                message["result"]["messages"][0]["role"] = "system".into();
+                set(message, "/result/messages/0", "role", "system".into());
             },
         ),
     ]
@@ -188,32 +211,39 @@ fn contents() -> Vec<Mutant> {
         Mutant::new("shapes.tool-result", "no content").answers("tools/call", |message| {
             remove(message, "/result", "content");
         }),
+        Mutant::new("shapes.tool-result", "`isError` is a word").answers("tools/call", |message| {
+            set(message, "/result", "isError", "no".into())
+        }),
         Mutant::new("shapes.tool-result", "structured content that is a list")
             .in_revision(Revision::V2025_06_18)
             .answers("tools/call", |message| {
-                message["result"]["isError"] = "no".into();
+                set(message, "/result", "structuredContent", json!([]));
             }),
         Mutant::new("shapes.content", "a type that nobody knows").answers(
             "tools/call",
             |message| {
-                message["result"]["content"][0]["type"] = "markdown".into();
+                set(message, "/result/content/0", "type", "markdown".into());
             },
         ),
         Mutant::new("shapes.content", "audio before there was any")
             .in_revision(Revision::V2024_11_05)
             .answers("tools/call", |message| {
-                let audio = json!({ "type": "audio", "data": "", "mimeType": "audio/wav" });
-                message["result"]["content"][0] = audio;
+                set(message, "/result/content/0", "type", "audio".into());
             }),
         Mutant::new("shapes.content", "an image that is no base64")
             .in_revision(Revision::V2025_06_18)
             .answers("prompts/get", |message| {
                 let image =
                     json!({ "type": "image", "data": "<svg>", "mimeType": "image/svg+xml" });
-                message["result"]["messages"][0]["content"] = image;
+                set(message, "/result/messages/0", "content", image);
             }),
         Mutant::new("shapes.content", "a priority of ten").answers("tools/call", |message| {
-            message["result"]["content"][0]["annotations"] = json!({ "priority": 10 });
+            set(
+                message,
+                "/result/content/0",
+                "annotations",
+                json!({ "priority": 10 }),
+            );
         }),
     ]
 }
@@ -263,18 +293,26 @@ fn unasked() -> Vec<Mutant> {
             });
             json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": params })
         }),
-        Mutant::new("shapes.requests", "an input request that is none").answers(
-            "tools/call",
-            |message| {
+        Mutant::new("shapes.requests", "an input request that is none").says(|saying| {
+            if saying
+                .asked
+                .as_ref()
+                .is_some_and(|asked| asked["params"]["name"] == "add")
+            {
                 let requests = json!({ "a": { "method": "tools/list", "params": {} } });
-                message["result"] =
-                    json!({ "resultType": "input_required", "inputRequests": requests });
-            },
-        ),
+                let result = json!({ "resultType": "input_required", "inputRequests": requests });
+                set_result(&mut saying.message, result);
+            }
+        }),
         Mutant::new("shapes.completion", "values that are objects")
             .server(completing)
             .answers("completion/complete", |message| {
-                message["result"]["completion"]["values"] = json!([{ "value": "a" }])
+                set(
+                    message,
+                    "/result/completion",
+                    "values",
+                    json!([{ "value": "a" }]),
+                )
             }),
     ]
 }
@@ -314,7 +352,45 @@ fn remove(message: &mut Value, object: &str, member: &str) {
     }
 }
 
+/// Sets a member of an object, if the object is there.
+fn set(message: &mut Value, object: &str, member: &str, value: Value) {
+    let object = match object {
+        "/" => Some(message),
+        pointer => message.pointer_mut(pointer),
+    };
+    if let Some(Value::Object(object)) = object {
+        object.insert(member.to_owned(), value);
+    }
+}
+
+/// Puts another result into its place.
+fn set_result(message: &mut Value, value: Value) {
+    if let Some(result) = message.get_mut("result") {
+        *result = value;
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_of_the_envelopes_trips_its_rule() {
+    super::assert_each_trips_its_rule(envelopes()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_the_results_trips_its_rule() {
+    super::assert_each_trips_its_rule(results()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_the_lists_trips_its_rule() {
+    super::assert_each_trips_its_rule(lists()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_the_contents_trips_its_rule() {
+    super::assert_each_trips_its_rule(contents()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_the_unasked_messages_trips_its_rule() {
+    super::assert_each_trips_its_rule(unasked()).await;
 }
