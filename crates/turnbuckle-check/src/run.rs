@@ -15,6 +15,7 @@ use crate::outcome::{Outcome, Unmet};
 use crate::reach::{self, NotChecked};
 use crate::report::{Report, Ruling, Run, Verdict};
 use crate::rule::{Check, Role, Rule};
+use crate::server::Gathered;
 use crate::target::Target;
 use crate::visit::Visit;
 
@@ -109,7 +110,10 @@ fn rules(target: &Target, options: &Options, revision: Revision) -> Vec<&'static
 async fn judge(rule: &'static Rule, visit: &Visit) -> Outcome {
     match rule.check {
         Check::Ask(check) => check(visit).await,
-        Check::Look(check) => check(visit, &visit.tape),
+        Check::Look(check) => {
+            visit.gathered.get_or_init(|| Gathered::of(visit)).await;
+            check(visit, &visit.tape)
+        }
         Check::Unset => Err(Unmet::not_tested("nobody knows how")),
     }
 }

@@ -32,6 +32,8 @@ use crate::outcome::{Outcome, Unmet};
 use crate::rule::Rule;
 use crate::visit::Visit;
 
+pub(crate) use self::shapes::{Findings, Gathered};
+
 /// All of them, area by area.
 pub(crate) const AREAS: &[&[Rule]] = &[
     base::RULES,

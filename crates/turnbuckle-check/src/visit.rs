@@ -1,5 +1,7 @@
 //! A server, met in one revision on one transport.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
@@ -7,6 +9,7 @@ use turnbuckle_protocol::revision::Revision;
 use crate::discovery::{Call, Called, Discovered, List, make_calls};
 use crate::options::Options;
 use crate::outcome::Unmet;
+use crate::server::{Findings, Gathered};
 use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
@@ -28,6 +31,10 @@ pub(crate) struct Visit {
     discovered: OnceCell<Result<Discovered, Unmet>>,
     called: OnceCell<Vec<Called>>,
     trials: OnceCell<Result<Trials, Unmet>>,
+    /// What rules about shapes have asked for.
+    pub(crate) gathered: OnceCell<Gathered>,
+    /// What they have found.
+    pub(crate) findings: OnceLock<Findings>,
 }
 
 impl Visit {
@@ -42,6 +49,8 @@ impl Visit {
             discovered: OnceCell::new(),
             called: OnceCell::new(),
             trials: OnceCell::new(),
+            gathered: OnceCell::new(),
+            findings: OnceLock::new(),
         }
     }
 
