@@ -38,7 +38,7 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// The longest text that is sent.
-const LONG: usize = 512 * 1024;
+const LONG: usize = 64 * 1024;
 
 /// How deep the nesting is that is sent.
 const DEEP: usize = 1000;
