@@ -75,6 +75,12 @@ impl Visit {
         Session::open(&self.target, &self.tape, speech, self.options.patience).await
     }
 
+    /// Opens a conversation in another revision, or about which one to speak.
+    pub(crate) async fn beside(&self, revision: Revision) -> Result<Session, Unmet> {
+        let (speech, tape) = (Speech::new(revision), self.tape.beside());
+        Session::open(&self.target, &tape, speech, self.options.patience).await
+    }
+
     /// Returns what sends requests of HTTP.
     pub(crate) async fn http(&self) -> Result<&Caller, Unmet> {
         self.session().await?.http()
