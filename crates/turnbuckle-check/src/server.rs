@@ -11,6 +11,7 @@ mod http_sse;
 mod input;
 mod lifecycle;
 mod logging;
+mod mirrored;
 mod models;
 mod origins;
 mod pagination;
@@ -36,6 +37,7 @@ pub(crate) const AREAS: &[&[Rule]] = &[
     eras::RULES,
     stdio::RULES,
     http::RULES,
+    mirrored::RULES,
     sessions::RULES,
     streams::RULES,
     origins::RULES,

@@ -10,7 +10,7 @@ use crate::outcome::Unmet;
 use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
-use crate::target::Target;
+use crate::target::{Reach, Target};
 use crate::wire::http::Caller;
 
 /// A server, met in one revision on one transport: what rules look at.
@@ -61,6 +61,16 @@ impl Visit {
     pub(crate) async fn silent(&self) -> Result<Session, Unmet> {
         let speech = Speech::new(self.revision);
         Session::open(&self.target, &self.tape, speech, self.options.patience).await
+    }
+
+    /// Returns what sends requests of HTTP, whether or not a conversation has begun.
+    pub(crate) fn caller(&self) -> Result<Caller, Unmet> {
+        match &self.target.way {
+            Reach::Http(web) => Ok(Caller::new(web, &self.tape, self.options.patience)),
+            Reach::Child(_) | Reach::Streams(_) => {
+                Err(Unmet::not_applicable("there is no HTTP on this transport"))
+            }
+        }
     }
 
     /// Returns what sends requests of HTTP.

@@ -151,6 +151,12 @@ impl Draft {
         self
     }
 
+    /// Returns the id of the request that is the body.
+    pub(crate) fn id(&self) -> Option<serde_json::Value> {
+        let message: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        message.get("id").cloned()
+    }
+
     /// Asks for what followed an event of the stream that answered this request.
     pub(crate) fn resume(self, last: &str) -> Self {
         let mut draft = self.without("content-type").header("last-event-id", last);
