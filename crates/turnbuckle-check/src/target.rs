@@ -4,6 +4,7 @@ use std::{fmt, io, pin::Pin, sync::Arc};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle_client::{http::Http, stdio::Child};
+use turnbuckle_protocol::revision::Revision;
 
 use crate::rule::On;
 use crate::wire::pool::Pool;
@@ -120,6 +121,14 @@ impl Target {
             On::HttpSse => matches!(&self.way, Reach::Http(web) if web.http_sse),
             On::Lines => matches!(self.way, Reach::Child(_) | Reach::Streams(_)),
             On::Stdio => matches!(self.way, Reach::Child(_)),
+        }
+    }
+
+    /// Returns in how many revisions it may be visited at once: processes are not free.
+    pub(crate) fn at_once(&self) -> usize {
+        match self.way {
+            Reach::Child(_) => 3,
+            Reach::Http(_) | Reach::Streams(_) => Revision::ALL.len(),
         }
     }
 
