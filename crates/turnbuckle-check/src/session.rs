@@ -251,7 +251,7 @@ impl Session {
                     let what = format!("no answer within {patience:?}");
                     return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
                 }
-                Some(Said::Head(status, number)) => pending.head(status, number, &self.tape),
+                Some(Said::Head(status, number)) => pending.head(status, number),
                 Some(Said::Message(number)) if self.is_beside(own, &pending) => {
                     if !own {
                         self.hear_entry(number).await;

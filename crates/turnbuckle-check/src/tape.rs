@@ -28,6 +28,8 @@ pub(crate) struct Entry {
     pub(crate) answers: Option<usize>,
     /// Whether it is wrong on purpose, to see what comes of it.
     pub(crate) deliberate: bool,
+    /// Whether it is an event that came before, and comes again because its stream was resumed.
+    pub(crate) replayed: bool,
 }
 
 /// Which way something went.
@@ -79,6 +81,7 @@ impl Entry {
             event: None,
             answers: None,
             deliberate: false,
+            replayed: false,
         }
     }
 
@@ -116,6 +119,15 @@ impl Tape {
     /// Returns a copy of an entry.
     pub(crate) fn entry(&self, number: usize) -> Entry {
         self.entries()[number].clone()
+    }
+
+    /// Says whether an event with this id has come, and this text.
+    pub(crate) fn has_event(&self, id: &str, text: &str) -> bool {
+        let same = |entry: &Entry| {
+            let event = entry.event.as_ref();
+            event.is_some_and(|event| event.id == id) && entry.text == text
+        };
+        self.entries().iter().any(same)
     }
 
     /// Returns how much was said.
