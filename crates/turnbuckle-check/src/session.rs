@@ -101,10 +101,14 @@ impl Session {
     /// Begins in the way of the revision: with the handshake, or by asking who is there.
     pub(crate) async fn begin_properly(&mut self) -> Result<(), Unmet> {
         if !self.speech.has_handshake() {
-            self.opening = Some(self.ask("server/discover", json!({})).await?);
+            // One that knows only the handshake may never answer: not too long then.
+            let opening = self.begin("server/discover", json!({})).await?;
+            self.opening = Some(self.answer_within(opening, 2 * self.patience).await?);
             return Ok(());
         }
-        let answer = self.ask("initialize", self.speech.initialize()).await?;
+        // A process may have to start first, and some take their time.
+        let opening = self.begin("initialize", self.speech.initialize()).await?;
+        let answer = self.answer_within(opening, 6 * self.patience).await?;
         self.id = answer.header("mcp-session-id").map(str::to_owned);
         answer.result()?;
         self.opening = Some(answer);
