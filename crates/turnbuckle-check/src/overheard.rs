@@ -15,11 +15,11 @@ pub(crate) struct Message {
     pub(crate) value: Value,
 }
 
-/// Returns all single messages that went one way; a batch is none.
+/// Returns all single messages that went one way; a batch is none, and what came before is not repeated.
 pub(crate) fn messages(tape: &Tape, way: Way) -> impl Iterator<Item = Message> {
     tape.all()
         .into_iter()
-        .filter(move |(_, entry)| entry.way == way)
+        .filter(move |(_, entry)| entry.way == way && !entry.replayed)
         .filter_map(|(at, entry)| {
             let value = entry.json().filter(Value::is_object)?;
             Some(Message { at, entry, value })

@@ -13,6 +13,7 @@ mod input;
 mod lifecycle;
 mod logging;
 mod meta;
+mod mirrored;
 mod models;
 mod origins;
 mod pagination;
@@ -49,6 +50,7 @@ pub(crate) const AREAS: &[&[Rule]] = &[
     eras::RULES,
     stdio::RULES,
     http::RULES,
+    mirrored::RULES,
     sessions::RULES,
     streams::RULES,
     origins::RULES,

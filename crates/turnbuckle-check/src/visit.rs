@@ -13,7 +13,7 @@ use crate::server::{Findings, Gathered};
 use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
-use crate::target::Target;
+use crate::target::{Reach, Target};
 use crate::trials::Trials;
 use crate::wire::http::Caller;
 
@@ -79,6 +79,16 @@ impl Visit {
     pub(crate) async fn beside(&self, revision: Revision) -> Result<Session, Unmet> {
         let (speech, tape) = (Speech::new(revision), self.tape.beside());
         Session::open(&self.target, &tape, speech, self.options.patience).await
+    }
+
+    /// Returns what sends requests of HTTP, whether or not a conversation has begun.
+    pub(crate) fn caller(&self) -> Result<Caller, Unmet> {
+        match &self.target.way {
+            Reach::Http(web) => Ok(Caller::new(web, &self.tape, self.options.patience)),
+            Reach::Child(_) | Reach::Streams(_) => {
+                Err(Unmet::not_applicable("there is no HTTP on this transport"))
+            }
+        }
     }
 
     /// Returns what sends requests of HTTP.

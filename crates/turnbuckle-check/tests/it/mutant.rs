@@ -41,6 +41,9 @@ struct Change {
     hears: Option<Arc<dyn Fn(&mut Hearing) + Send + Sync>>,
     request: Option<Arc<dyn Fn(&mut ::http::Request<Vec<u8>>) + Send + Sync>>,
     response: Option<Arc<dyn Fn(&::http::request::Parts, &mut Responding) + Send + Sync>>,
+    events: Option<Arc<dyn Fn(&::http::request::Parts, &mut String) + Send + Sync>>,
+    copied: Option<(&'static str, tokio::sync::broadcast::Sender<String>)>,
+    lingers: bool,
 }
 
 /// A message that the server is about to send.
@@ -147,6 +150,27 @@ impl Mutant {
         change: impl Fn(&::http::request::Parts, &mut Responding) + Send + Sync + 'static,
     ) -> Self {
         self.change.response = Some(Arc::new(change));
+        self
+    }
+
+    /// Changes events of streams as they are written; messages in them were changed before.
+    pub(crate) fn events(
+        mut self,
+        change: impl Fn(&::http::request::Parts, &mut String) + Send + Sync + 'static,
+    ) -> Self {
+        self.change.events = Some(Arc::new(change));
+        self
+    }
+
+    /// Copies what is said under a name on the stream of a request to all streams that GET has opened.
+    pub(crate) fn copies(mut self, method: &'static str) -> Self {
+        self.change.copied = Some((method, tokio::sync::broadcast::Sender::new(16)));
+        self
+    }
+
+    /// Never ends a stream.
+    pub(crate) fn lingers(mut self) -> Self {
+        self.change.lingers = true;
         self
     }
 
