@@ -10,6 +10,7 @@ mod http;
 mod http_sse;
 mod input;
 mod lifecycle;
+mod lists;
 mod logging;
 mod models;
 mod origins;

@@ -4,7 +4,9 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
 
-use crate::discovery::{Call, Called, Discovered, List, make_calls};
+use crate::discovery::{
+    Call, Called, Discovered, List, Read, get_prompts, make_calls, read_resources,
+};
 use crate::options::Options;
 use crate::outcome::Unmet;
 use crate::session::Session;
@@ -26,6 +28,8 @@ pub(crate) struct Visit {
     session: OnceCell<Result<Session, Unmet>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
     called: OnceCell<Vec<Called>>,
+    read: OnceCell<Vec<Read>>,
+    prompted: OnceCell<Vec<Read>>,
 }
 
 impl Visit {
@@ -39,6 +43,8 @@ impl Visit {
             session: OnceCell::new(),
             discovered: OnceCell::new(),
             called: OnceCell::new(),
+            read: OnceCell::new(),
+            prompted: OnceCell::new(),
         }
     }
 
@@ -121,5 +127,25 @@ impl Visit {
             .called
             .get_or_init(|| make_calls(session, &discovered.calls));
         Ok(making.await)
+    }
+
+    /// Returns the first resources that the server lists, read once, with what came of it.
+    pub(crate) async fn read(&self) -> Result<&[Read], Unmet> {
+        let list = self.discovered().await?.resources.items()?;
+        let session = self.session().await?;
+        Ok(self
+            .read
+            .get_or_init(|| read_resources(session, list))
+            .await)
+    }
+
+    /// Returns the first prompts that the server lists, got once, with what came of it.
+    pub(crate) async fn prompted(&self) -> Result<&[Read], Unmet> {
+        let list = self.discovered().await?.prompts.items()?;
+        let session = self.session().await?;
+        Ok(self
+            .prompted
+            .get_or_init(|| get_prompts(session, list))
+            .await)
     }
 }
