@@ -13,6 +13,7 @@ use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
 use crate::target::Target;
+use crate::trials::Trials;
 use crate::wire::http::Caller;
 
 /// A server, met in one revision on one transport: what rules look at.
@@ -30,6 +31,7 @@ pub(crate) struct Visit {
     called: OnceCell<Vec<Called>>,
     read: OnceCell<Vec<Read>>,
     prompted: OnceCell<Vec<Read>>,
+    trials: OnceCell<Result<Trials, Unmet>>,
 }
 
 impl Visit {
@@ -45,6 +47,7 @@ impl Visit {
             called: OnceCell::new(),
             read: OnceCell::new(),
             prompted: OnceCell::new(),
+            trials: OnceCell::new(),
         }
     }
 
@@ -147,5 +150,11 @@ impl Visit {
             .prompted
             .get_or_init(|| get_prompts(session, list))
             .await)
+    }
+
+    /// Returns trials of the tools that may be called, made once, with all that came of them.
+    pub(crate) async fn trials(&self) -> Result<&Trials, Unmet> {
+        let trials = self.trials.get_or_init(|| Trials::make(self)).await;
+        trials.as_ref().map_err(|unmet| unmet.clone().aside())
     }
 }
