@@ -11,6 +11,7 @@ mod http;
 mod http_sse;
 mod input;
 mod lifecycle;
+mod lists;
 mod logging;
 mod meta;
 mod mirrored;
