@@ -26,6 +26,7 @@ mod target;
 mod visit;
 mod wire;
 
+pub use client::{BadCommand, ClientTarget, Dial, check_client, stdio_bridge};
 pub use options::Options;
 pub use report::Report;
 pub use rule::Rule;
