@@ -65,6 +65,11 @@ async fn announce(cx: Context) -> Result<String, ToolError> {
 /// A server with `tools` tools, and with those that do more than answer.
 fn server(tools: usize, more: bool) -> Server {
     let echo = Tool::new("echo", async |args: Echo| Ok::<_, ToolError>(args.message));
+    filled(echo, tools, more)
+}
+
+/// A server with this tool `echo`, filled up with others.
+pub(crate) fn filled(echo: Tool, tools: usize, more: bool) -> Server {
     let add = Tool::new("add", add);
     let mut server =
         Server::new("echo", "0.1.0").tool(echo.description("Says the message back").read_only());
@@ -89,8 +94,13 @@ fn server(tools: usize, more: bool) -> Server {
     server
 }
 
+fn main() -> Result<(), Failure> {
+    serve(server)
+}
+
+/// Serves as the command line says.
 #[tokio::main]
-pub(crate) async fn main() -> Result<(), Failure> {
+pub(crate) async fn serve(server: impl Fn(usize, bool) -> Server) -> Result<(), Failure> {
     let mut options = Options::from_process();
     let stdio = options.switch("--stdio");
     let listen = options.value::<String>("--listen")?;

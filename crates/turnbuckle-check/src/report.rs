@@ -1,4 +1,10 @@
 //! What came of a check.
+//!
+//! - [`findings`](Report::findings): what is broken, the same in several revisions once.
+//! - [`page`]: where the specification says so.
+
+mod finding;
+mod page;
 
 use std::time::Duration;
 
@@ -8,6 +14,9 @@ use turnbuckle_protocol::revision::Revision;
 use crate::outcome::{Outcome, Unmet};
 use crate::rule::{Level, Role, Rule};
 use crate::tape::{Tape, Way};
+
+pub use self::finding::{Finding, Place};
+pub use self::page::page;
 
 /// What came of a check.
 #[derive(Clone, Debug)]
@@ -49,6 +58,8 @@ pub struct Ruling {
     pub level: Level,
     /// What was found out.
     pub verdict: Verdict,
+    /// Whether it is broken and known to be: then it counts no more.
+    pub known: bool,
 }
 
 /// What was found out about a rule.
@@ -104,7 +115,8 @@ pub struct Shown {
 }
 
 impl Report {
-    pub(crate) fn new(role: Role, target: &str) -> Self {
+    /// Begins a report without runs.
+    pub fn new(role: Role, target: &str) -> Self {
         Self {
             role,
             target: target.to_owned(),
@@ -122,7 +134,8 @@ impl Report {
 }
 
 impl Run {
-    pub(crate) fn new(revision: Revision, transport: &'static str) -> Self {
+    /// Begins a run without rulings.
+    pub fn new(revision: Revision, transport: &'static str) -> Self {
         Self {
             revision,
             transport,
@@ -133,11 +146,13 @@ impl Run {
 }
 
 impl Ruling {
-    pub(crate) fn new(rule: &'static Rule, revision: Revision, verdict: Verdict) -> Self {
+    /// Rules on a rule in a revision.
+    pub fn new(rule: &'static Rule, revision: Revision, verdict: Verdict) -> Self {
         Self {
             rule,
             level: rule.level_in(revision),
             verdict,
+            known: false,
         }
     }
 
@@ -170,6 +185,24 @@ impl Verdict {
 }
 
 impl Shown {
+    /// A message of the side that was checked, or of ours.
+    pub fn new(theirs: bool, text: impl Into<String>) -> Self {
+        Self {
+            theirs,
+            line: None,
+            headers: Vec::new(),
+            text: text.into(),
+        }
+    }
+
+    /// Puts what HTTP says before a body in front of it.
+    pub fn with_head(mut self, line: &str, headers: &[(&str, &str)]) -> Self {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        self.line = Some(line.to_owned());
+        self.headers = headers.iter().map(own).collect();
+        self
+    }
+
     fn of(tape: &Tape, number: usize) -> Self {
         let entry = tape.entry(number);
         let (line, headers) = match entry.head {

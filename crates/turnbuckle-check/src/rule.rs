@@ -101,6 +101,11 @@ macro_rules! areas {
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text),* }
             }
+
+            /// Returns its name in one word, as the command line takes it.
+            pub fn id(self) -> String {
+                match self { $(Self::$name => stringify!($name)),* }.to_lowercase()
+            }
         }
     };
 }
@@ -206,6 +211,13 @@ impl Rule {
         self
     }
 
+    /// Says whether a name means it: its own, the beginning of its own up to a dot, or the name of its area.
+    pub fn is_called(&self, name: &str) -> bool {
+        let rest = self.id.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            || self.area.is_called(name)
+    }
+
     /// Returns the rows of the ledger that stand in a revision.
     pub fn rows_in(&self, revision: Revision) -> impl Iterator<Item = &'static Requirement> {
         // The ledger has no rows of the first draft: it was spoken like the revision that came of it.
@@ -233,7 +245,23 @@ impl Rule {
     }
 }
 
+impl Area {
+    /// Says whether a name is its own; upper and lower case are the same.
+    pub fn is_called(self, name: &str) -> bool {
+        name.eq_ignore_ascii_case(&self.id()) || name.eq_ignore_ascii_case(self.as_str())
+    }
+}
+
 impl Level {
+    /// Returns the word for it, as the specification has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Advice => "advice",
+            Self::Warn => "SHOULD",
+            Self::Fail => "MUST",
+        }
+    }
+
     fn of(word: &str) -> Self {
         match word {
             "MUST" | "MUST NOT" => Self::Fail,

@@ -1,12 +1,18 @@
-//! Runs the catalogue against somebody.
+//! Runs the catalogue against a server: all revisions side by side.
 
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::catalogue;
-use crate::options::Options;
+use crate::options::{Options, Progress};
 use crate::outcome::{Outcome, Unmet};
+use crate::reach::{self, NotChecked};
 use crate::report::{Report, Ruling, Run, Verdict};
 use crate::rule::{Check, Role, Rule};
 use crate::target::Target;
@@ -14,41 +20,90 @@ use crate::visit::Visit;
 
 /// Checks a server in every revision that it speaks.
 ///
+/// # Errors
+///
+/// If there is nothing to report on: nobody is there, the server wants to know who asks, or it speaks none of the
+/// revisions.
+///
 /// # Panics
 ///
 /// Outside of a tokio runtime with time and I/O enabled.
-pub async fn check_server(target: &Target, options: &Options) -> Report {
+pub async fn check_server(target: &Target, options: &Options) -> Result<Report, NotChecked> {
     let begun = Instant::now();
     let mut report = Report::new(Role::Server, &target.label);
-    for &revision in &options.revisions {
-        report.runs.push(visit(target, options, revision).await);
+    let visits = side_by_side(target, options).await;
+    if visits
+        .iter()
+        .all(|visited| visited.run.not_spoken.is_some())
+    {
+        return Err(reach::why_nothing_was_spoken(target, options, &visits).await);
     }
+    report.runs = visits.into_iter().map(|visited| visited.run).collect();
     report.took = begun.elapsed();
-    report
+    Ok(report)
 }
 
-async fn visit(target: &Target, options: &Options, revision: Revision) -> Run {
+/// What came of a visit.
+pub(crate) struct Visited {
+    pub(crate) run: Run,
+    /// The status by which the server said that it does not know us.
+    pub(crate) denied: Option<u16>,
+}
+
+async fn side_by_side(target: &Target, options: &Options) -> Vec<Visited> {
+    let gate = Arc::new(Semaphore::new(target.at_once()));
+    let count = Arc::new(Count::new(target, options));
+    let mut running = JoinSet::new();
+    for (at, &revision) in options.revisions.iter().enumerate() {
+        let (target, options) = (target.clone(), options.clone());
+        let (gate, count) = (Arc::clone(&gate), Arc::clone(&count));
+        running.spawn(async move {
+            let _turn = gate.acquire_owned().await;
+            (at, visit(&target, &options, revision, &count).await)
+        });
+    }
+    let mut visits = Vec::new();
+    while let Some(joined) = running.join_next().await {
+        match joined {
+            Ok(visited) => visits.push(visited),
+            // A rule that panics is a mistake of ours, and not to be hidden in a report.
+            Err(error) => panic::resume_unwind(error.into_panic()),
+        }
+    }
+    visits.sort_by_key(|(at, _)| *at);
+    visits.into_iter().map(|(_, visited)| visited).collect()
+}
+
+async fn visit(target: &Target, options: &Options, revision: Revision, count: &Count) -> Visited {
     let visit = Visit::new(target, options, revision);
     let mut run = Run::new(revision, target.transport());
+    let rules = rules(target, options, revision);
     if let Err(why) = spoken(&visit).await {
         run.not_spoken = Some(why);
-        return run;
+        count.skip(rules.len());
+        let denied = reach::denied(&visit.tape);
+        return Visited { run, denied };
     }
-    let rules: Vec<_> = catalogue::for_servers()
-        .filter(|rule| options.wants(rule.id) && rule.binds_in(revision) && target.shows(rule.on))
-        .collect();
     // What looks at the whole tape comes last.
     let (looking, asking): (Vec<_>, Vec<_>) = rules
         .into_iter()
         .partition(|rule| matches!(rule.check, Check::Look(_)));
     for rule in asking.into_iter().chain(looking) {
+        count.begin(options, revision, rule);
         let outcome = judge(rule, &visit).await;
         let verdict = Verdict::of(outcome, &visit.tape);
         run.rulings.push(Ruling::new(rule, revision, verdict));
     }
     run.rulings
         .sort_by_key(|ruling| catalogue::position(ruling.rule));
-    run
+    Visited { run, denied: None }
+}
+
+/// Returns the rules that are looked at in a revision.
+fn rules(target: &Target, options: &Options, revision: Revision) -> Vec<&'static Rule> {
+    catalogue::for_servers()
+        .filter(|rule| options.wants(rule) && rule.binds_in(revision) && target.shows(rule.on))
+        .collect()
 }
 
 async fn judge(rule: &'static Rule, visit: &Visit) -> Outcome {
@@ -80,5 +135,36 @@ async fn spoken(visit: &Visit) -> Result<(), String> {
         Some(agreed) if agreed == visit.revision.as_str() => Ok(()),
         Some(other) => Err(format!("the server chooses {other}")),
         None => Err("the server agrees on no revision".to_owned()),
+    }
+}
+
+/// How far all visits together have come.
+struct Count {
+    done: AtomicUsize,
+    total: usize,
+}
+
+impl Count {
+    fn new(target: &Target, options: &Options) -> Self {
+        let revisions = options.revisions.iter();
+        let rules = revisions.map(|&revision| rules(target, options, revision).len());
+        Self {
+            done: AtomicUsize::new(0),
+            total: rules.sum(),
+        }
+    }
+
+    fn begin(&self, options: &Options, revision: Revision, rule: &'static Rule) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed);
+        options.tell(Progress {
+            done,
+            total: self.total,
+            revision,
+            rule: rule.id,
+        });
+    }
+
+    fn skip(&self, rules: usize) {
+        self.done.fetch_add(rules, Ordering::Relaxed);
     }
 }

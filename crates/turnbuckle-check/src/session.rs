@@ -2,6 +2,11 @@
 
 mod answer;
 mod pending;
+mod posting;
+mod unasked;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     sync::{
@@ -17,11 +22,17 @@ use crate::outcome::Unmet;
 use crate::speech::Speech;
 use crate::tape::Tape;
 use crate::target::{Reach, Target};
-use crate::wire::{Said, http::Caller, line::Line};
+use crate::wire::{
+    Said,
+    http::{Caller, Draft},
+    http_sse::Stream,
+    line::Line,
+};
 
 pub(crate) use self::answer::Answer;
 pub(crate) use self::pending::Pending;
-use self::pending::Posting;
+use self::posting::Posting;
+use self::unasked::Unasked;
 
 /// A conversation, in one revision, on one transport.
 pub(crate) struct Session {
@@ -38,6 +49,8 @@ pub(crate) struct Session {
     next_id: AtomicI64,
     /// What nobody has asked for: notifications, and requests of the server's.
     heard: Mutex<Vec<usize>>,
+    /// Where such things come from on HTTP.
+    unasked: Unasked,
     /// Answers that came while another one was waited for.
     aside: Mutex<Vec<usize>>,
 }
@@ -48,6 +61,8 @@ pub(crate) enum Channel {
     Lines(Line),
     /// Streamable HTTP.
     Http(Caller),
+    /// HTTP+SSE of 2024-11-05.
+    HttpSse(Stream),
 }
 
 impl Session {
@@ -59,6 +74,10 @@ impl Session {
         patience: Duration,
     ) -> Result<Self, Unmet> {
         let channel = match &target.way {
+            Reach::Http(web) if web.http_sse => {
+                let caller = Caller::new(web, tape, patience);
+                Channel::HttpSse(Stream::open(caller, tape, patience).await?)
+            }
             Reach::Http(web) => Channel::Http(Caller::new(web, tape, patience)),
             Reach::Child(_) | Reach::Streams(_) => match Line::open(target, tape).await {
                 Ok(line) => Channel::Lines(line),
@@ -74,6 +93,7 @@ impl Session {
             channel,
             next_id: AtomicI64::new(1),
             heard: Mutex::default(),
+            unasked: Unasked::default(),
             aside: Mutex::default(),
         })
     }
@@ -101,8 +121,23 @@ impl Session {
 
     /// Asks, and leaves the answer for later.
     pub(crate) async fn begin(&self, method: &str, params: Value) -> Result<Pending, Unmet> {
+        self.begin_with(method, params, Vec::new()).await
+    }
+
+    /// Asks with headers of one's own, where the transport has some, and leaves the answer for later.
+    pub(crate) async fn begin_with(
+        &self,
+        method: &str,
+        params: Value,
+        own: Vec<(String, String)>,
+    ) -> Result<Pending, Unmet> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.send(self.speech.request(id, method, params), false)
+        let message = self.speech.request(id, method, params);
+        let mut headers = self.speech.headers(&message, self.id.as_deref());
+        if !self.speech.has_handshake() {
+            headers.extend(own);
+        }
+        self.send_text(Some(id.into()), &message.to_string(), headers, false)
             .await
     }
 
@@ -130,17 +165,30 @@ impl Session {
                 ))),
             },
             Channel::Http(caller) => {
-                let draft = caller.request("POST").headers(headers).body(text);
-                let draft = match deliberate {
-                    true => draft.deliberate(),
-                    false => draft,
-                };
-                Ok(Pending::posted(
-                    id,
-                    Posting::start(draft, self.tape.clone()),
-                ))
+                Ok(self.post(id, caller.request("POST"), text, headers, deliberate))
             }
+            Channel::HttpSse(stream) => Ok(self.post(id, stream.post(), text, headers, deliberate)),
         }
+    }
+
+    fn post(
+        &self,
+        id: Option<Value>,
+        draft: Draft,
+        text: &str,
+        headers: Vec<(String, String)>,
+        deliberate: bool,
+    ) -> Pending {
+        let draft = draft.headers(headers).body(text);
+        let draft = match deliberate {
+            true => draft.deliberate(),
+            false => draft,
+        };
+        let posting = match self.speech.has_handshake() {
+            true => Posting::resumable(draft, self.tape.clone()),
+            false => Posting::start(draft, self.tape.clone()),
+        };
+        Pending::posted(id, posting)
     }
 
     /// Waits for the answer to what was begun; answers what the server asks meanwhile.
@@ -163,9 +211,13 @@ impl Session {
         }
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
-            let said = match &mut pending.posting {
-                Some(posting) => posting.next(left).await,
-                None => self.line()?.next(left).await,
+            let (own, said) = match &mut pending.posting {
+                Some(posting) => tokio::select! {
+                    biased;
+                    said = posting.next(left) => (true, said),
+                    said = self.elsewhere(left) => (false, said),
+                },
+                None => (false, self.elsewhere(left).await),
             };
             match said {
                 None => {
@@ -173,19 +225,30 @@ impl Session {
                     return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
                 }
                 Some(Said::Head(status, number)) => pending.head(status, number, &self.tape),
+                Some(Said::Message(number)) if self.is_beside(own, &pending) => {
+                    if !own {
+                        self.hear_entry(number).await;
+                    }
+                }
                 Some(Said::Message(number)) => {
                     let message = self.tape.entry(number).json().unwrap_or_default();
                     let answers = message.get("method").is_none() && !message.is_array();
-                    if pending.is_answered_by(&message) {
-                        return Ok(Answer::new(&self.tape, &pending, Some(number), before));
+                    if pending.is_answered_by(&message, own) {
+                        let answer = Answer::new(&self.tape, &pending, Some(number), before);
+                        pending.finish();
+                        return Ok(answer);
                     }
-                    match answers && pending.posting.is_none() && message.get("id").is_some() {
+                    match answers && !own && message.get("id").is_some() {
                         true => self.put_aside(number),
                         false => self.hear(number, &message).await,
                     }
                     before.push(number);
                 }
-                Some(Said::End(_)) if pending.status.is_some() => {
+                // On HTTP+SSE the answer comes on the stream.
+                Some(Said::End(None)) if own && self.waits_for_stream(&pending) => {
+                    pending.posting = None;
+                }
+                Some(Said::End(None)) if own && pending.status.is_some() => {
                     return Ok(Answer::new(&self.tape, &pending, None, before));
                 }
                 Some(Said::End(why)) => {
@@ -195,6 +258,30 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Returns what is said outside of the responses to our requests; `None` if nothing is for so long.
+    async fn elsewhere(&self, patience: Duration) -> Option<Said> {
+        match &self.channel {
+            Channel::Lines(line) => line.next(patience).await,
+            Channel::Http(_) => self.unasked.next(patience).await.map(Said::Message),
+            Channel::HttpSse(stream) => stream.next(patience).await,
+        }
+    }
+
+    /// Says whether nothing that comes from here can be an answer: a stream of its own beside the responses of HTTP, or the
+    /// bodies of the responses where the answers come on the stream.
+    fn is_beside(&self, own: bool, pending: &Pending) -> bool {
+        match self.channel {
+            Channel::Lines(_) => false,
+            Channel::Http(_) => !own,
+            Channel::HttpSse(_) => own && pending.is_accepted(),
+        }
+    }
+
+    fn waits_for_stream(&self, pending: &Pending) -> bool {
+        let streams = matches!(self.channel, Channel::HttpSse(_));
+        streams && pending.is_accepted() && pending.id.is_some()
     }
 
     /// Tells the server something that nobody answers. On HTTP returns the response.
@@ -207,25 +294,40 @@ impl Session {
         let pending = self.send(message, false).await?;
         match self.channel {
             Channel::Lines(_) => Ok(None),
-            Channel::Http(_) => self.answer(pending).await.map(Some),
+            Channel::Http(_) | Channel::HttpSse(_) => self.answer(pending).await.map(Some),
+        }
+    }
+
+    /// Makes sure that nothing is missed from now on of what nobody asks for.
+    ///
+    /// On HTTP that comes on a stream of its own, if the server offers one: open it before doing what the server will speak of.
+    /// Where a message of the server's needs no stream, and where there is none, this does nothing.
+    pub(crate) async fn attend(&self) {
+        if let (Channel::Http(caller), true) = (&self.channel, self.speech.has_handshake()) {
+            let headers = self.speech.headers(&Value::Null, self.id.as_deref());
+            let draft = || {
+                let draft = caller.request("GET").headers(headers);
+                draft
+                    .without("content-type")
+                    .header("accept", "text/event-stream")
+            };
+            self.unasked.open(draft, &self.tape).await;
         }
     }
 
     /// Listens for so long to what nobody has asked for; returns what is new.
+    ///
+    /// See [`attend`](Self::attend) for what was said before on HTTP.
     pub(crate) async fn listen(&self, patience: Duration) -> Vec<usize> {
+        self.attend().await;
         let until = tokio::time::Instant::now() + patience;
         let before = self.heard().len();
-        if let Channel::Lines(line) = &self.channel {
-            loop {
-                let left = until.saturating_duration_since(tokio::time::Instant::now());
-                match line.next(left).await {
-                    Some(Said::Message(number)) => {
-                        let message = self.tape.entry(number).json().unwrap_or_default();
-                        self.hear(number, &message).await;
-                    }
-                    Some(Said::Head(..)) => {}
-                    Some(Said::End(_)) | None => break,
-                }
+        loop {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            match self.elsewhere(left).await {
+                Some(Said::Message(number)) => self.hear_entry(number).await,
+                Some(Said::Head(..)) => {}
+                Some(Said::End(_)) | None => break,
             }
         }
         self.heard().split_off(before)
@@ -252,16 +354,35 @@ impl Session {
     pub(crate) fn line(&self) -> Result<&Line, Unmet> {
         match &self.channel {
             Channel::Lines(line) => Ok(line),
-            Channel::Http(_) => Err(Unmet::not_applicable("there are no lines on HTTP")),
+            Channel::Http(_) | Channel::HttpSse(_) => {
+                Err(Unmet::not_applicable("there are no lines on HTTP"))
+            }
         }
     }
 
-    /// Returns what sends requests of HTTP.
+    /// Returns what sends requests of Streamable HTTP.
     pub(crate) fn http(&self) -> Result<&Caller, Unmet> {
         match &self.channel {
             Channel::Http(caller) => Ok(caller),
-            Channel::Lines(_) => Err(Unmet::not_applicable("there is no HTTP on this transport")),
+            Channel::Lines(_) | Channel::HttpSse(_) => Err(Unmet::not_applicable(
+                "there is no Streamable HTTP on this transport",
+            )),
         }
+    }
+
+    /// Returns the stream of HTTP+SSE.
+    pub(crate) fn http_sse(&self) -> Result<&Stream, Unmet> {
+        match &self.channel {
+            Channel::HttpSse(stream) => Ok(stream),
+            Channel::Lines(_) | Channel::Http(_) => Err(Unmet::not_applicable(
+                "there is no HTTP+SSE on this transport",
+            )),
+        }
+    }
+
+    async fn hear_entry(&self, number: usize) {
+        let message = self.tape.entry(number).json().unwrap_or_default();
+        self.hear(number, &message).await;
     }
 
     /// Takes down what nobody asked for, and answers it if it is a request.
@@ -306,7 +427,7 @@ impl Session {
         let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = |&number: &usize| {
             let message = self.tape.entry(number).json();
-            message.is_some_and(|message| pending.is_answered_by(&message))
+            message.is_some_and(|message| pending.is_answered_by(&message, false))
         };
         let at = aside.iter().position(answers)?;
         Some(aside.remove(at))

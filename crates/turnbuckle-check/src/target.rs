@@ -4,8 +4,10 @@ use std::{fmt, io, pin::Pin, sync::Arc};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle_client::{http::Http, stdio::Child};
+use turnbuckle_protocol::revision::Revision;
 
 use crate::rule::On;
+use crate::wire::pool::Pool;
 
 /// A server to check, and how to reach it.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ pub(crate) enum Reach {
 pub(crate) struct Web {
     /// Makes connections.
     pub(crate) http: Http,
+    /// Those that wait for the next request.
+    pub(crate) pool: Pool,
     /// The endpoint: path and query.
     pub(crate) path: String,
     /// What `Host` says.
@@ -62,6 +66,7 @@ impl Target {
             label: url.split('?').next().unwrap_or(url).to_owned(),
             way: Reach::Http(Web {
                 http,
+                pool: Pool::default(),
                 path,
                 host: host.to_owned(),
                 headers,
@@ -116,6 +121,14 @@ impl Target {
             On::HttpSse => matches!(&self.way, Reach::Http(web) if web.http_sse),
             On::Lines => matches!(self.way, Reach::Child(_) | Reach::Streams(_)),
             On::Stdio => matches!(self.way, Reach::Child(_)),
+        }
+    }
+
+    /// Returns in how many revisions it may be visited at once: processes are not free.
+    pub(crate) fn at_once(&self) -> usize {
+        match self.way {
+            Reach::Child(_) => 3,
+            Reach::Http(_) | Reach::Streams(_) => Revision::ALL.len(),
         }
     }
 

@@ -4,13 +4,14 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
 
-use crate::discovery::Discovered;
+use crate::discovery::{Call, Called, Discovered, List, make_calls};
 use crate::options::Options;
 use crate::outcome::Unmet;
 use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
 use crate::target::Target;
+use crate::trials::Trials;
 use crate::wire::http::Caller;
 
 /// A server, met in one revision on one transport: what rules look at.
@@ -25,6 +26,8 @@ pub(crate) struct Visit {
     pub(crate) tape: Tape,
     session: OnceCell<Result<Session, Unmet>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
+    called: OnceCell<Vec<Called>>,
+    trials: OnceCell<Result<Trials, Unmet>>,
 }
 
 impl Visit {
@@ -37,6 +40,8 @@ impl Visit {
             tape: Tape::default(),
             session: OnceCell::new(),
             discovered: OnceCell::new(),
+            called: OnceCell::new(),
+            trials: OnceCell::new(),
         }
     }
 
@@ -86,5 +91,44 @@ impl Visit {
             .await
             .as_ref()
             .map_err(|unmet| unmet.clone().aside())
+    }
+
+    /// Returns the tools that the server lists.
+    pub(crate) async fn tools(&self) -> Result<&List, Unmet> {
+        let list = &self.discovered().await?.tools;
+        list.items()?;
+        match list.is_empty() {
+            true => Err(Unmet::not_applicable("the server has no tools")),
+            false => Ok(list),
+        }
+    }
+
+    /// Returns the calls of tools that may be made: of those that say that they only read, and of those that the user allows.
+    pub(crate) async fn callable(&self) -> Result<Vec<&Call>, Unmet> {
+        self.tools().await?;
+        let calls = self.discovered().await?.calls.iter();
+        let calls: Vec<_> = calls.filter(|call| !call.only_as_task).collect();
+        match calls.is_empty() {
+            true => Err(Unmet::not_tested(
+                "no tool says that it only reads and can be called; `--call` or `--allow-writes` would show",
+            )),
+            false => Ok(calls),
+        }
+    }
+
+    /// Returns all calls that may be made, made once, with what came of them.
+    pub(crate) async fn called(&self) -> Result<&[Called], Unmet> {
+        self.callable().await?;
+        let (session, discovered) = (self.session().await?, self.discovered().await?);
+        let making = self
+            .called
+            .get_or_init(|| make_calls(session, &discovered.calls));
+        Ok(making.await)
+    }
+
+    /// Returns trials of the tools that may be called, made once, with all that came of them.
+    pub(crate) async fn trials(&self) -> Result<&Trials, Unmet> {
+        let trials = self.trials.get_or_init(|| Trials::make(self)).await;
+        trials.as_ref().map_err(|unmet| unmet.clone().aside())
     }
 }

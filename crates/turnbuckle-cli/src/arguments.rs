@@ -132,6 +132,7 @@ pub(crate) enum Command {
     Info(commands::Info),
     Listen(commands::Listen),
     Ping(commands::Ping),
+    Check(commands::Check),
     Login(commands::Login),
     Logout(commands::Logout),
     Whoami(commands::Whoami),

@@ -1,6 +1,7 @@
 //! What can be done, a file each. The comment of a command is its help.
 
 mod call;
+mod check;
 mod complete;
 mod completions;
 mod context;
@@ -21,6 +22,7 @@ mod tools;
 mod whoami;
 
 pub(crate) use call::Call;
+pub(crate) use check::Check;
 pub(crate) use complete::Complete;
 pub(crate) use completions::Completions;
 pub(crate) use context::Memory;
@@ -58,6 +60,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result {
         Command::Info(command) => command.run(context).await,
         Command::Listen(command) => command.run(context).await,
         Command::Ping(command) => command.run(context).await,
+        Command::Check(command) => command.run(context).await,
         Command::Login(command) => command.run(context).await,
         Command::Logout(command) => command.run(context).await,
         Command::Whoami(command) => command.run(context).await,

@@ -51,6 +51,31 @@ pub(crate) async fn authorized(
     }
 }
 
+/// Returns what goes along with requests to a server that the user is logged in to, for those who make requests themselves.
+///
+/// A token that is bound to a key needs a proof for each request, which nobody can make beforehand.
+pub(crate) async fn headers(remote: &Remote, context: &Context) -> Result<Vec<(String, String)>> {
+    let Some(store) = find_store(context).filter(|_| !remote.names_us()) else {
+        return Ok(Vec::new());
+    };
+    let oauth = oauth(&remote.url, store, context)?;
+    match oauth.login().await? {
+        Some(login) if login.tokens.kind == TokenKind::Dpop => Err(Failure::not_asked(
+            "the login to this server is bound to a key, and cannot be used for a check",
+        )
+        .hint("send a token that is not, with --token-file FILE")),
+        Some(_) => {
+            let sending = auth::Sending::new("POST", &remote.url);
+            let credentials = auth::Authorize::credentials(&oauth, sending).await?;
+            let headers = credentials.headers.iter();
+            Ok(headers
+                .map(|(name, value)| ((*name).to_owned(), value.expose().to_owned()))
+                .collect())
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
 /// Says how to become known to a server that asks.
 pub(crate) fn advice(target: &Target, names_us: bool) -> String {
     let login = target.command_line("login", "");

@@ -19,6 +19,11 @@ pub(crate) async fn authorized(
     Ok(place::http(remote, context))
 }
 
+/// Returns nothing: nobody is known.
+pub(crate) async fn headers(_remote: &Remote, _context: &Context) -> Result<Vec<(String, String)>> {
+    Ok(Vec::new())
+}
+
 /// Says how to become known to a server that asks.
 pub(crate) fn advice(_target: &Target, names_us: bool) -> String {
     match names_us {

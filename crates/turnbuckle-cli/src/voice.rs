@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use turnbuckle_check as check;
 use turnbuckle_client::{Direction, Progress, Traffic};
 use turnbuckle_protocol::types::{LogLevel, LoggingMessageParams};
 
@@ -44,6 +45,17 @@ impl Voice {
             Some(total) => bar.set_position(steps(progress.progress, total)),
             None => bar.tick(),
         }
+    }
+
+    /// Shows how far a check has come; only a terminal sees it.
+    pub(crate) fn checking(&self, progress: check::Progress) {
+        let mut bar = self.bar();
+        let bar = bar.get_or_insert_with(|| {
+            ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr())
+        });
+        bar.set_style(bar_style(true));
+        bar.set_message(format!("{} {}", progress.revision, progress.rule));
+        bar.set_position(steps(progress.done as f64, progress.total as f64));
     }
 
     /// Takes the bar away.

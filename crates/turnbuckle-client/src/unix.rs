@@ -50,6 +50,11 @@ impl Unix {
         }
     }
 
+    /// Returns where the socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) async fn open(&self) -> io::Result<Lines> {
         socket::open(&self.path).await
     }

@@ -48,7 +48,7 @@ async fn meet(target: &ClientTarget, options: &Options, revision: Revision) -> R
     let mut takes = Takes::new(revision, carrier);
     let mut run = Run::new(revision, target.transport(http_sse));
     let rules: Vec<_> = catalogue::for_clients()
-        .filter(|rule| options.wants(rule.id) && rule.binds_in(revision))
+        .filter(|rule| options.wants(rule) && rule.binds_in(revision))
         .filter(|rule| target.shows(rule.on, http_sse))
         .collect();
     let wanted: HashSet<_> = rules.iter().flat_map(|rule| scenes(rule)).collect();

@@ -14,6 +14,7 @@ use super::target::Carrier;
 use crate::tape::Head;
 
 pub(crate) use self::asking::{FORM, MODEL, PING, ROOTS, UNKNOWN, VISIT};
+pub(crate) use self::chatty::UNHEARD_OF;
 pub(crate) use self::cut::PAUSE;
 
 /// A way in which a server behaves; a client is run once for each.

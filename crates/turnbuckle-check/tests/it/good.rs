@@ -74,10 +74,18 @@ fn assert_good(report: &Report) {
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_right_on_lines() {
-    assert_good(&check_server(&on_lines(), &Options::default()).await);
+    assert_good(
+        &check_server(&on_lines(), &Options::default())
+            .await
+            .expect("the server is there"),
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_right_on_http() {
-    assert_good(&check_server(&on_http(), &Options::default()).await);
+    assert_good(
+        &check_server(&on_http(), &Options::default())
+            .await
+            .expect("the server is there"),
+    );
 }

@@ -51,6 +51,8 @@ pub(crate) struct Saying {
     pub(crate) asked: Option<Value>,
     /// What is sent before it.
     pub(crate) before: Vec<Value>,
+    /// What is sent after it.
+    pub(crate) after: Vec<Value>,
     /// What is sent in its place, if it is no message of JSON.
     pub(crate) text: Option<String>,
 }
@@ -159,7 +161,8 @@ impl Mutant {
             .rev()
             .find(|&revision| rule.binds_in(revision));
         options.revisions = vec![self.revision.or(newest).expect("a rule binds somewhere")];
-        check_server(&self.target(), &options).await
+        let checked = check_server(&self.target(), &options).await;
+        checked.unwrap_or_else(|why| panic!("{}: {why}", self.name))
     }
 
     fn target(&self) -> Target {
@@ -180,6 +183,7 @@ impl Change {
             message,
             asked,
             before: Vec::new(),
+            after: Vec::new(),
             text: None,
         };
         says(&mut saying);
@@ -188,7 +192,8 @@ impl Change {
             message => Some(message.to_string()),
         };
         let before = saying.before.iter().map(Value::to_string);
-        before.chain(saying.text.or(message)).collect()
+        let after = saying.after.iter().map(Value::to_string);
+        before.chain(saying.text.or(message)).chain(after).collect()
     }
 
     /// Applies what is wrong to a message on its way in.

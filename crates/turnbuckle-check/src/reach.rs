@@ -1,0 +1,113 @@
+//! Why there is nothing to report on.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use turnbuckle_client::ConnectError;
+use turnbuckle_protocol::revision::Revision;
+
+use crate::options::Options;
+use crate::run::Visited;
+use crate::tape::{Tape, Way};
+use crate::target::{Reach, Target};
+
+/// How long a process that speaks no revision may take to die of what ails it.
+const DYING: Duration = Duration::from_secs(2);
+
+/// Why a check could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotChecked {
+    /// Nobody is there.
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(String),
+    /// The server answers, but not to us.
+    #[error("the server wants to know who asks: HTTP status {0}")]
+    Denied(u16),
+    /// The server is there, and speaks none of the revisions that were asked for.
+    #[error("the server speaks no revision that was looked at{}", reasons(.0))]
+    NothingSpoken(Vec<(Revision, String)>),
+}
+
+/// Finds out why nothing was spoken in any revision.
+pub(crate) async fn why_nothing_was_spoken(
+    target: &Target,
+    options: &Options,
+    visits: &[Visited],
+) -> NotChecked {
+    if let Some(status) = visits.iter().find_map(|visited| visited.denied) {
+        return NotChecked::Denied(status);
+    }
+    if let Err(why) = reached(target, options.patience).await {
+        return NotChecked::Unreachable(why);
+    }
+    let reason = |visited: &Visited| {
+        let why = visited.run.not_spoken.clone();
+        (visited.run.revision, why.unwrap_or_default())
+    };
+    NotChecked::NothingSpoken(visits.iter().map(reason).collect())
+}
+
+/// Returns the status by which a server said that it does not know us.
+pub(crate) fn denied(tape: &Tape) -> Option<u16> {
+    let entries = tape.all().into_iter().map(|(_, entry)| entry);
+    entries
+        .filter(|entry| entry.way == Way::Received)
+        .filter_map(|entry| entry.head?.line.parse().ok())
+        .find(|status| matches!(status, 401 | 403))
+}
+
+/// Sees whether anybody is there at all.
+async fn reached(target: &Target, patience: Duration) -> Result<(), String> {
+    let limit = || format!("there is no answer within {patience:?}");
+    match &target.way {
+        Reach::Http(web) => {
+            let dialed = timeout(patience, web.http.dial()).await;
+            let dialed = dialed.map_err(|_| limit())?;
+            dialed.map(drop).map_err(|error| match &error {
+                ConnectError::Unreachable(error) => chain(error),
+                error => chain(error),
+            })
+        }
+        Reach::Streams(open) => {
+            let opened = timeout(patience, open()).await.map_err(|_| limit())?;
+            opened.map(drop).map_err(|error| error.to_string())
+        }
+        Reach::Child(child) => {
+            let started = child.start().map_err(|error| chain(&error))?;
+            match timeout(DYING, started.process.died()).await {
+                Ok(died) => Err(died.to_string()),
+                Err(_) => Ok(()),
+            }
+        }
+    }
+}
+
+/// Returns what an error says, and what is below it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(error) = below {
+        let said = error.to_string();
+        // Some errors repeat what is below them.
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        below = error.source();
+    }
+    text
+}
+
+/// Lists the reasons, revisions with the same one together.
+fn reasons(reasons: &[(Revision, String)]) -> String {
+    let mut groups: Vec<(Vec<&str>, &str)> = Vec::new();
+    for (revision, why) in reasons {
+        match groups.iter_mut().find(|(_, other)| other == why) {
+            Some((revisions, _)) => revisions.push(revision.as_str()),
+            None => groups.push((vec![revision.as_str()], why)),
+        }
+    }
+    let line =
+        |(revisions, why): &(Vec<&str>, &str)| format!("\n  {}: {why}", revisions.join(", "));
+    groups.iter().map(line).collect()
+}

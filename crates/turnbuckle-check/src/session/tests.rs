@@ -1,0 +1,104 @@
+use std::time::Duration;
+
+use serde_json::json;
+use turnbuckle_client::http::Http;
+use turnbuckle_protocol::revision::Revision;
+use turnbuckle_server::{Resource, Server, http};
+
+use crate::options::Options;
+use crate::target::Target;
+use crate::visit::Visit;
+
+const URL: &str = "http://127.0.0.1/mcp";
+
+fn on_http(server: &Server) -> Target {
+    let (connector, listener) = http::memory();
+    tokio::spawn(http::serve(listener, server.clone()));
+    let http = Http::new(URL).through(move || {
+        let connector = connector.clone();
+        async move { connector.connect().await }
+    });
+    Target::http(URL, http, Vec::new())
+}
+
+fn server() -> Server {
+    Server::new("notes", "1.0").resource(Resource::text("note://a", "a", "Hello."))
+}
+
+fn visit(target: &Target, revision: Revision) -> Visit {
+    Visit::new(target, &Options::default(), revision)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_asked_for_is_heard_on_http() {
+    let server = server();
+    let visit = visit(&on_http(&server), Revision::V2025_11_25);
+    let session = visit.session().await.unwrap();
+    let subscribed = session.ask("resources/subscribe", json!({ "uri": "note://a" }));
+    subscribed.await.unwrap().result().unwrap();
+    session.attend().await;
+
+    server.resource_updated("note://a");
+    let heard = session.listen(Duration::from_millis(150)).await;
+
+    let methods: Vec<_> = heard
+        .iter()
+        .map(|&number| visit.tape.entry(number).json().unwrap()["method"].clone())
+        .collect();
+    assert_eq!(methods, ["notifications/resources/updated"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_asked_for_is_heard_while_an_answer_is_waited_for() {
+    let server = server();
+    let visit = visit(&on_http(&server), Revision::V2025_06_18);
+    let session = visit.session().await.unwrap();
+    let subscribed = session.ask("resources/subscribe", json!({ "uri": "note://a" }));
+    subscribed.await.unwrap().result().unwrap();
+    session.attend().await;
+
+    server.resource_updated("note://a");
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    session.ask("ping", json!({})).await.unwrap();
+
+    assert_eq!(session.heard().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_such_a_stream_is_asked_once() {
+    let (connector, listener) = http::memory();
+    let stateless = http::Http::new(server()).sessions(http::Sessions::Off);
+    tokio::spawn(stateless.serve(listener));
+    let http = Http::new(URL).through(move || {
+        let connector = connector.clone();
+        async move { connector.connect().await }
+    });
+    let visit = visit(&Target::http(URL, http, Vec::new()), Revision::V2025_11_25);
+    let session = visit.session().await.unwrap();
+
+    assert!(session.listen(Duration::from_millis(150)).await.is_empty());
+    let said = visit.tape.len();
+    assert!(session.listen(Duration::from_millis(150)).await.is_empty());
+
+    assert_eq!(visit.tape.len(), said);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_come_on_the_stream_of_http_sse() {
+    let (connector, listener) = http::memory();
+    let both = http::Http::new(server()).http_sse(http::HttpSse::new());
+    tokio::spawn(both.serve(listener));
+    let url = "http://127.0.0.1/sse";
+    let http = Http::new(url).through(move || {
+        let connector = connector.clone();
+        async move { connector.connect().await }
+    });
+    let target = Target::http(url, http, Vec::new()).http_sse();
+    let visit = visit(&target, Revision::V2024_11_05);
+
+    let session = visit.session().await.unwrap();
+    let answer = session.ask("resources/list", json!({})).await.unwrap();
+
+    assert_eq!(answer.status, Some(202));
+    assert_eq!(answer.result().unwrap()["resources"][0]["uri"], "note://a");
+}
