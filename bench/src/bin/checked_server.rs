@@ -3,7 +3,10 @@
 //! Reading the arguments of `echo` already checks all that their schema says, so no validator runs for them. Here the message
 //! has a length, which only a validator looks at.
 
-#[expect(dead_code, reason = "only its tool `echo` and its `main` are others here")]
+#[expect(
+    dead_code,
+    reason = "only its tool `echo` and its `main` are others here"
+)]
 #[path = "echo_server.rs"]
 mod echo_server;
 

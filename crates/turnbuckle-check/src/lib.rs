@@ -16,6 +16,7 @@ pub mod compliance;
 mod discovery;
 mod options;
 mod outcome;
+mod overheard;
 mod reach;
 pub mod report;
 pub mod rule;
@@ -26,6 +27,7 @@ mod shape;
 mod speech;
 mod tape;
 mod target;
+mod trials;
 mod visit;
 mod wire;
 

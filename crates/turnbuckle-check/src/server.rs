@@ -26,7 +26,11 @@ mod subscriptions;
 mod tasks;
 mod tools;
 
+use serde_json::Value;
+
+use crate::outcome::{Outcome, Unmet};
 use crate::rule::Rule;
+use crate::visit::Visit;
 
 /// All of them, area by area.
 pub(crate) const AREAS: &[&[Rule]] = &[
@@ -56,3 +60,14 @@ pub(crate) const AREAS: &[&[Rule]] = &[
     robustness::RULES,
     models::RULES,
 ];
+
+/// Makes sure that a method of earlier revisions is unknown.
+///
+/// By which error an unknown method is refused is for another rule to say.
+async fn is_gone(visit: &Visit, method: &str, params: Value) -> Outcome {
+    let answer = visit.session().await?.ask(method, params).await?;
+    match answer.error()? {
+        -32601 => answer.seen(),
+        _ => Err(Unmet::not_tested(format!("{} was seen", answer.describe()))),
+    }
+}

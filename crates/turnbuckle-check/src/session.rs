@@ -2,6 +2,7 @@
 
 mod answer;
 mod pending;
+mod posting;
 mod unasked;
 
 #[cfg(test)]
@@ -21,11 +22,16 @@ use crate::outcome::Unmet;
 use crate::speech::Speech;
 use crate::tape::Tape;
 use crate::target::{Reach, Target};
-use crate::wire::{Said, http::Caller, line::Line};
+use crate::wire::{
+    Said,
+    http::{Caller, Draft},
+    http_sse::Stream,
+    line::Line,
+};
 
 pub(crate) use self::answer::Answer;
 pub(crate) use self::pending::Pending;
-use self::pending::Posting;
+use self::posting::Posting;
 use self::unasked::Unasked;
 
 /// A conversation, in one revision, on one transport.
@@ -55,6 +61,8 @@ pub(crate) enum Channel {
     Lines(Line),
     /// Streamable HTTP.
     Http(Caller),
+    /// HTTP+SSE of 2024-11-05.
+    HttpSse(Stream),
 }
 
 impl Session {
@@ -66,6 +74,10 @@ impl Session {
         patience: Duration,
     ) -> Result<Self, Unmet> {
         let channel = match &target.way {
+            Reach::Http(web) if web.http_sse => {
+                let caller = Caller::new(web, tape, patience);
+                Channel::HttpSse(Stream::open(caller, tape, patience).await?)
+            }
             Reach::Http(web) => Channel::Http(Caller::new(web, tape, patience)),
             Reach::Child(_) | Reach::Streams(_) => match Line::open(target, tape).await {
                 Ok(line) => Channel::Lines(line),
@@ -89,10 +101,14 @@ impl Session {
     /// Begins in the way of the revision: with the handshake, or by asking who is there.
     pub(crate) async fn begin_properly(&mut self) -> Result<(), Unmet> {
         if !self.speech.has_handshake() {
-            self.opening = Some(self.ask("server/discover", json!({})).await?);
+            // One that knows only the handshake may never answer: not too long then.
+            let opening = self.begin("server/discover", json!({})).await?;
+            self.opening = Some(self.answer_within(opening, 2 * self.patience).await?);
             return Ok(());
         }
-        let answer = self.ask("initialize", self.speech.initialize()).await?;
+        // A process may have to start first, and some take their time.
+        let opening = self.begin("initialize", self.speech.initialize()).await?;
+        let answer = self.answer_within(opening, 6 * self.patience).await?;
         self.id = answer.header("mcp-session-id").map(str::to_owned);
         answer.result()?;
         self.opening = Some(answer);
@@ -153,17 +169,30 @@ impl Session {
                 ))),
             },
             Channel::Http(caller) => {
-                let draft = caller.request("POST").headers(headers).body(text);
-                let draft = match deliberate {
-                    true => draft.deliberate(),
-                    false => draft,
-                };
-                Ok(Pending::posted(
-                    id,
-                    Posting::start(draft, self.tape.clone()),
-                ))
+                Ok(self.post(id, caller.request("POST"), text, headers, deliberate))
             }
+            Channel::HttpSse(stream) => Ok(self.post(id, stream.post(), text, headers, deliberate)),
         }
+    }
+
+    fn post(
+        &self,
+        id: Option<Value>,
+        draft: Draft,
+        text: &str,
+        headers: Vec<(String, String)>,
+        deliberate: bool,
+    ) -> Pending {
+        let draft = draft.headers(headers).body(text);
+        let draft = match deliberate {
+            true => draft.deliberate(),
+            false => draft,
+        };
+        let posting = match self.speech.has_handshake() {
+            true => Posting::resumable(draft, self.tape.clone()),
+            false => Posting::start(draft, self.tape.clone()),
+        };
+        Pending::posted(id, posting)
     }
 
     /// Waits for the answer to what was begun; answers what the server asks meanwhile.
@@ -186,16 +215,13 @@ impl Session {
         }
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
-            let said = match &mut pending.posting {
+            let (own, said) = match &mut pending.posting {
                 Some(posting) => tokio::select! {
                     biased;
-                    said = posting.next(left) => said,
-                    Some(number) = self.unasked.next(left) => {
-                        self.hear_entry(number).await;
-                        continue;
-                    }
+                    said = posting.next(left) => (true, said),
+                    said = self.elsewhere(left) => (false, said),
                 },
-                None => self.line()?.next(left).await,
+                None => (false, self.elsewhere(left).await),
             };
             match said {
                 None => {
@@ -203,19 +229,30 @@ impl Session {
                     return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
                 }
                 Some(Said::Head(status, number)) => pending.head(status, number, &self.tape),
+                Some(Said::Message(number)) if self.is_beside(own, &pending) => {
+                    if !own {
+                        self.hear_entry(number).await;
+                    }
+                }
                 Some(Said::Message(number)) => {
                     let message = self.tape.entry(number).json().unwrap_or_default();
                     let answers = message.get("method").is_none() && !message.is_array();
-                    if pending.is_answered_by(&message) {
-                        return Ok(Answer::new(&self.tape, &pending, Some(number), before));
+                    if pending.is_answered_by(&message, own) {
+                        let answer = Answer::new(&self.tape, &pending, Some(number), before);
+                        pending.finish();
+                        return Ok(answer);
                     }
-                    match answers && pending.posting.is_none() && message.get("id").is_some() {
+                    match answers && !own && message.get("id").is_some() {
                         true => self.put_aside(number),
                         false => self.hear(number, &message).await,
                     }
                     before.push(number);
                 }
-                Some(Said::End(_)) if pending.status.is_some() => {
+                // On HTTP+SSE the answer comes on the stream.
+                Some(Said::End(None)) if own && self.waits_for_stream(&pending) => {
+                    pending.posting = None;
+                }
+                Some(Said::End(None)) if own && pending.status.is_some() => {
                     return Ok(Answer::new(&self.tape, &pending, None, before));
                 }
                 Some(Said::End(why)) => {
@@ -225,6 +262,30 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Returns what is said outside of the responses to our requests; `None` if nothing is for so long.
+    async fn elsewhere(&self, patience: Duration) -> Option<Said> {
+        match &self.channel {
+            Channel::Lines(line) => line.next(patience).await,
+            Channel::Http(_) => self.unasked.next(patience).await.map(Said::Message),
+            Channel::HttpSse(stream) => stream.next(patience).await,
+        }
+    }
+
+    /// Says whether nothing that comes from here can be an answer: a stream of its own beside the responses of HTTP, or the
+    /// bodies of the responses where the answers come on the stream.
+    fn is_beside(&self, own: bool, pending: &Pending) -> bool {
+        match self.channel {
+            Channel::Lines(_) => false,
+            Channel::Http(_) => !own,
+            Channel::HttpSse(_) => own && pending.is_accepted(),
+        }
+    }
+
+    fn waits_for_stream(&self, pending: &Pending) -> bool {
+        let streams = matches!(self.channel, Channel::HttpSse(_));
+        streams && pending.is_accepted() && pending.id.is_some()
     }
 
     /// Tells the server something that nobody answers. On HTTP returns the response.
@@ -237,7 +298,7 @@ impl Session {
         let pending = self.send(message, false).await?;
         match self.channel {
             Channel::Lines(_) => Ok(None),
-            Channel::Http(_) => self.answer(pending).await.map(Some),
+            Channel::Http(_) | Channel::HttpSse(_) => self.answer(pending).await.map(Some),
         }
     }
 
@@ -267,16 +328,10 @@ impl Session {
         let before = self.heard().len();
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
-            let number = match &self.channel {
-                Channel::Http(_) => self.unasked.next(left).await,
-                Channel::Lines(line) => match line.next(left).await {
-                    Some(Said::Message(number)) => Some(number),
-                    _ => None,
-                },
-            };
-            match number {
-                Some(number) => self.hear_entry(number).await,
-                None => break,
+            match self.elsewhere(left).await {
+                Some(Said::Message(number)) => self.hear_entry(number).await,
+                Some(Said::Head(..)) => {}
+                Some(Said::End(_)) | None => break,
             }
         }
         self.heard().split_off(before)
@@ -303,15 +358,29 @@ impl Session {
     pub(crate) fn line(&self) -> Result<&Line, Unmet> {
         match &self.channel {
             Channel::Lines(line) => Ok(line),
-            Channel::Http(_) => Err(Unmet::not_applicable("there are no lines on HTTP")),
+            Channel::Http(_) | Channel::HttpSse(_) => {
+                Err(Unmet::not_applicable("there are no lines on HTTP"))
+            }
         }
     }
 
-    /// Returns what sends requests of HTTP.
+    /// Returns what sends requests of Streamable HTTP.
     pub(crate) fn http(&self) -> Result<&Caller, Unmet> {
         match &self.channel {
             Channel::Http(caller) => Ok(caller),
-            Channel::Lines(_) => Err(Unmet::not_applicable("there is no HTTP on this transport")),
+            Channel::Lines(_) | Channel::HttpSse(_) => Err(Unmet::not_applicable(
+                "there is no Streamable HTTP on this transport",
+            )),
+        }
+    }
+
+    /// Returns the stream of HTTP+SSE.
+    pub(crate) fn http_sse(&self) -> Result<&Stream, Unmet> {
+        match &self.channel {
+            Channel::HttpSse(stream) => Ok(stream),
+            Channel::Lines(_) | Channel::Http(_) => Err(Unmet::not_applicable(
+                "there is no HTTP+SSE on this transport",
+            )),
         }
     }
 
@@ -362,7 +431,7 @@ impl Session {
         let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = |&number: &usize| {
             let message = self.tape.entry(number).json();
-            message.is_some_and(|message| pending.is_answered_by(&message))
+            message.is_some_and(|message| pending.is_answered_by(&message, false))
         };
         let at = aside.iter().position(answers)?;
         Some(aside.remove(at))

@@ -7,6 +7,7 @@ use turnbuckle_client::{http::Http, stdio::Child};
 use turnbuckle_protocol::revision::Revision;
 
 use crate::rule::On;
+use crate::wire::pool::Pool;
 
 /// A server to check, and how to reach it.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub(crate) enum Reach {
 pub(crate) struct Web {
     /// Makes connections.
     pub(crate) http: Http,
+    /// Those that wait for the next request.
+    pub(crate) pool: Pool,
     /// The endpoint: path and query.
     pub(crate) path: String,
     /// What `Host` says.
@@ -63,6 +66,7 @@ impl Target {
             label: url.split('?').next().unwrap_or(url).to_owned(),
             way: Reach::Http(Web {
                 http,
+                pool: Pool::default(),
                 path,
                 host: host.to_owned(),
                 headers,

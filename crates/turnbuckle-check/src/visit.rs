@@ -11,6 +11,7 @@ use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
 use crate::target::Target;
+use crate::trials::Trials;
 use crate::wire::http::Caller;
 
 /// A server, met in one revision on one transport: what rules look at.
@@ -26,6 +27,7 @@ pub(crate) struct Visit {
     session: OnceCell<Result<Session, Unmet>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
     called: OnceCell<Vec<Called>>,
+    trials: OnceCell<Result<Trials, Unmet>>,
 }
 
 impl Visit {
@@ -39,6 +41,7 @@ impl Visit {
             session: OnceCell::new(),
             discovered: OnceCell::new(),
             called: OnceCell::new(),
+            trials: OnceCell::new(),
         }
     }
 
@@ -129,5 +132,11 @@ impl Visit {
             .called
             .get_or_init(|| make_calls(session, &discovered.calls));
         Ok(making.await)
+    }
+
+    /// Returns trials of the tools that may be called, made once, with all that came of them.
+    pub(crate) async fn trials(&self) -> Result<&Trials, Unmet> {
+        let trials = self.trials.get_or_init(|| Trials::make(self)).await;
+        trials.as_ref().map_err(|unmet| unmet.clone().aside())
     }
 }

@@ -3,7 +3,9 @@
 //! Nothing here mends what the other side says: a line may be no JSON, and a response may have any status.
 
 pub(crate) mod http;
+pub(crate) mod http_sse;
 pub(crate) mod line;
+pub(crate) mod pool;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -14,7 +14,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("turnbuckle-server", &["protocol", "schema", "store"]),
     ("turnbuckle-client", &["protocol", "schema", "auth"]),
     ("turnbuckle-context", &["protocol", "store", "server"]),
-    ("turnbuckle-check", &["protocol", "schema", "client", "ledger"]),
+    (
+        "turnbuckle-check",
+        &["protocol", "schema", "client", "ledger"],
+    ),
     ("turnbuckle-gateway", &["protocol", "server", "client"]),
     (
         "turnbuckle",

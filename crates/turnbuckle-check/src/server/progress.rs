@@ -1,5 +1,148 @@
-//! Progress of long requests.
+//! Progress of requests.
 
-use crate::rule::Rule;
+use std::collections::HashMap;
 
-pub(crate) const RULES: &[Rule] = &[];
+use serde_json::{Value, json};
+
+use crate::outcome::{Outcome, Seen, Unmet};
+use crate::overheard::{Message, answer_to, messages, received};
+use crate::rule::{Area, Rule};
+use crate::tape::Way;
+use crate::trials::{Trial, Trials};
+use crate::visit::Visit;
+
+/// The name of the notification.
+const PROGRESS: &str = "notifications/progress";
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule::server("progress.known-token", Area::Progress, &["progress.token.active"])
+        .says("Progress is reported under the token that the request has given, and only if it has given one.")
+        .cure("Repeat the value of `progressToken` as it came, with its type, and report nothing for requests without one.")
+        .ask(|visit| Box::pin(known_token(visit))),
+    Rule::server("progress.increases", Area::Progress, &["progress.increase"])
+        .says("Each report of progress has a greater value than the one before.")
+        .cure("Leave out reports whose value does not exceed the last one.")
+        .ask(|visit| Box::pin(increases(visit))),
+    Rule::server("progress.ends-with-answer", Area::Progress, &["progress.stop"])
+        .says("No progress is reported for a request that has been answered.")
+        .cure("Stop reporting before the answer is sent.")
+        .ask(|visit| Box::pin(ends_with_answer(visit))),
+];
+
+async fn known_token(visit: &Visit) -> Outcome {
+    let trials = visit.trials().await?;
+    let reporting = reporting(visit, trials)?;
+    for message in well_shaped(visit) {
+        let token = &message.value["params"]["progressToken"];
+        if !given(visit, token, message.at) {
+            let what = format!("progress for the token {token}, which no request has given");
+            return Err(Unmet::broken(what, [message.at]));
+        }
+    }
+    // A number has to stay one, and silence is as it should be where nobody asks.
+    let session = visit.session().await?;
+    let number = visit.tape.len() + 1_000;
+    let numbered = Trial::make(
+        visit,
+        session,
+        &reporting.call,
+        json!({ "progressToken": number }),
+    )
+    .await;
+    for (at, message) in numbered.heard(visit, PROGRESS) {
+        let token = &message["params"]["progressToken"];
+        if *token != json!(number) && is_token(token) {
+            let what = format!("progress for the token {token} instead of {number}");
+            return Err(Unmet::broken(what, numbered.entries().chain([at])));
+        }
+    }
+    let silent = Trial::make(visit, session, &reporting.call, json!({})).await;
+    match silent.heard(visit, PROGRESS).first() {
+        Some((at, _)) => Err(Unmet::broken(
+            "progress of a request that has given no token",
+            silent.entries().chain([*at]),
+        )),
+        None => Seen::at(numbered.entries().chain(silent.entries())),
+    }
+}
+
+async fn increases(visit: &Visit) -> Outcome {
+    reporting(visit, visit.trials().await?)?;
+    let mut last: HashMap<String, (f64, usize)> = HashMap::new();
+    let mut seen = Vec::new();
+    for message in well_shaped(visit) {
+        let params = &message.value["params"];
+        let Some(value) = params["progress"].as_f64() else {
+            continue;
+        };
+        if !given(visit, &params["progressToken"], message.at) {
+            continue;
+        }
+        let before = last.insert(params["progressToken"].to_string(), (value, message.at));
+        match before {
+            Some((before, at)) if value <= before => {
+                let what = format!("progress of {value} after {before}");
+                return Err(Unmet::broken(what, [at, message.at]));
+            }
+            Some(_) => seen.push(message.at),
+            None => {}
+        }
+    }
+    match seen.is_empty() {
+        true => Err(Unmet::not_tested("no call reported progress twice")),
+        false => Seen::at(seen.into_iter().take(2)),
+    }
+}
+
+async fn ends_with_answer(visit: &Visit) -> Outcome {
+    let trials = visit.trials().await?;
+    reporting(visit, trials)?;
+    trials.session.listen(visit.options.silence).await;
+    let mut seen = Vec::new();
+    for message in well_shaped(visit) {
+        let token = &message.value["params"]["progressToken"];
+        let Some(request) = request_with(visit, token) else {
+            continue;
+        };
+        let Some(answer) = answer_to(&visit.tape, request.at) else {
+            continue;
+        };
+        // A call that became a task goes on under its token.
+        if answer.value["result"].get("task").is_some() {
+            continue;
+        }
+        if message.at > answer.at {
+            let what = "progress of a request that was answered before";
+            return Err(Unmet::broken(what, [answer.at, message.at]));
+        }
+        seen.extend([message.at, answer.at]);
+    }
+    Seen::at(seen.into_iter().take(2))
+}
+
+/// Returns a call that reported progress.
+fn reporting<'a>(visit: &Visit, trials: &'a Trials) -> Result<&'a Trial, Unmet> {
+    let reporting = trials.that_sent(visit, PROGRESS);
+    let swift = reporting.into_iter().min_by_key(|trial| trial.took);
+    swift.ok_or_else(|| trials.none("reports progress"))
+}
+
+/// Returns the reports whose shape is right.
+fn well_shaped(visit: &Visit) -> impl Iterator<Item = Message> {
+    let all = received(&visit.tape, PROGRESS).into_iter();
+    all.filter(|message| is_token(&message.value["params"]["progressToken"]))
+}
+
+fn is_token(token: &Value) -> bool {
+    token.is_string() || token.is_number()
+}
+
+/// Says whether a request has given a token before a place on the tape.
+fn given(visit: &Visit, token: &Value, before: usize) -> bool {
+    request_with(visit, token).is_some_and(|request| request.at < before)
+}
+
+fn request_with(visit: &Visit, token: &Value) -> Option<Message> {
+    messages(&visit.tape, Way::Sent)
+        .find(|message| message.value["params"]["_meta"]["progressToken"] == *token)
+}

@@ -1,22 +1,9 @@
 //! A request that waits for its answer.
 
-use std::time::Duration;
-
 use serde_json::Value;
-use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
-use crate::outcome::Unmet;
+use super::posting::Posting;
 use crate::tape::Tape;
-use crate::wire::{
-    Said,
-    http::{Draft, Event},
-};
-
-/// How long a stream may be silent before nobody reads it any more.
-const READING: Duration = Duration::from_secs(60);
-
-/// The same for one that is there for what nobody has asked for.
-const LISTENING: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A request that waits for its answer. Dropping it on HTTP closes its connection.
 pub(crate) struct Pending {
@@ -27,12 +14,6 @@ pub(crate) struct Pending {
     pub(super) status: Option<u16>,
     pub(super) head: Option<usize>,
     pub(super) posting: Option<Posting>,
-}
-
-/// A POST that is under way.
-pub(crate) struct Posting {
-    said: mpsc::UnboundedReceiver<Said>,
-    reading: JoinHandle<()>,
 }
 
 impl Pending {
@@ -62,84 +43,31 @@ impl Pending {
         self.sent = tape.entry(number).answers;
     }
 
+    /// Says whether the server took what was posted.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.status
+            .is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Lets the rest of the response come: it may be of interest to those who look at the tape, and then the connection can
+    /// be used again.
+    pub(super) fn finish(&mut self) {
+        if let Some(posting) = self.posting.take() {
+            tokio::spawn(posting.finish());
+        }
+    }
+
     /// Says whether a message is the answer.
     ///
-    /// What comes back on HTTP without an id answers the request that it comes back for.
-    pub(super) fn is_answered_by(&self, message: &Value) -> bool {
+    /// What comes back on HTTP without an id answers the request that it comes back for: its `own` response.
+    pub(super) fn is_answered_by(&self, message: &Value, own: bool) -> bool {
         if message.get("method").is_some() {
             return false;
         }
         match (message.get("id"), &self.id) {
             (Some(theirs), Some(ours)) if theirs == ours => true,
-            (Some(Value::Null) | None, _) => {
-                self.posting.is_some() && message.get("error").is_some()
-            }
+            (Some(Value::Null) | None, _) => own && message.get("error").is_some(),
             _ => false,
-        }
-    }
-}
-
-impl Posting {
-    pub(super) fn start(draft: Draft, tape: Tape) -> Self {
-        Self::read(draft, tape, READING)
-    }
-
-    /// Reads for as long as anybody listens.
-    pub(super) fn listen(draft: Draft, tape: Tape) -> Self {
-        Self::read(draft, tape, LISTENING)
-    }
-
-    fn read(draft: Draft, tape: Tape, patience: Duration) -> Self {
-        let (sender, said) = mpsc::unbounded_channel();
-        let reading = tokio::spawn(async move {
-            let end = read(draft, &tape, &sender, patience).await;
-            let _ = sender.send(Said::End(end));
-        });
-        Self { said, reading }
-    }
-
-    /// Returns what comes next; `None` if nothing does for so long.
-    pub(super) async fn next(&mut self, patience: Duration) -> Option<Said> {
-        match timeout(patience, self.said.recv()).await {
-            Ok(said) => Some(said.unwrap_or(Said::End(None))),
-            Err(_) => None,
-        }
-    }
-}
-
-impl Drop for Posting {
-    fn drop(&mut self) {
-        self.reading.abort();
-    }
-}
-
-/// Reads a whole response; returns what was not in order.
-async fn read(
-    draft: Draft,
-    tape: &Tape,
-    said: &mpsc::UnboundedSender<Said>,
-    patience: Duration,
-) -> Option<String> {
-    let mut reply = match draft.send().await {
-        Ok(reply) => reply,
-        Err(Unmet::Broken { what, .. }) => return Some(what),
-        Err(_) => return None,
-    };
-    said.send(Said::Head(reply.status, reply.received)).ok()?;
-    if !reply.is_stream() {
-        let text = reply.text(READING).await;
-        if !text.is_empty() {
-            tape.amend(reply.received, |entry| entry.answers = Some(reply.sent));
-            said.send(Said::Message(reply.received)).ok()?;
-        }
-        return None;
-    }
-    loop {
-        match reply.event(patience).await {
-            // An event without data only names an id to resume from.
-            Event::Message(number) if tape.entry(number).text.is_empty() => {}
-            Event::Message(number) => said.send(Said::Message(number)).ok()?,
-            Event::Silence | Event::End => return None,
         }
     }
 }

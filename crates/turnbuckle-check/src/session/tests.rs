@@ -82,3 +82,23 @@ async fn a_server_without_such_a_stream_is_asked_once() {
 
     assert_eq!(visit.tape.len(), said);
 }
+
+#[tokio::test(start_paused = true)]
+async fn answers_come_on_the_stream_of_http_sse() {
+    let (connector, listener) = http::memory();
+    let both = http::Http::new(server()).http_sse(http::HttpSse::new());
+    tokio::spawn(both.serve(listener));
+    let url = "http://127.0.0.1/sse";
+    let http = Http::new(url).through(move || {
+        let connector = connector.clone();
+        async move { connector.connect().await }
+    });
+    let target = Target::http(url, http, Vec::new()).http_sse();
+    let visit = visit(&target, Revision::V2024_11_05);
+
+    let session = visit.session().await.unwrap();
+    let answer = session.ask("resources/list", json!({})).await.unwrap();
+
+    assert_eq!(answer.status, Some(202));
+    assert_eq!(answer.result().unwrap()["resources"][0]["uri"], "note://a");
+}

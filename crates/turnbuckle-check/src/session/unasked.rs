@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::{sync::Mutex, time::timeout};
 
-use super::pending::Posting;
+use super::posting::Posting;
 use crate::tape::Tape;
 use crate::wire::{Said, http::Draft};
 

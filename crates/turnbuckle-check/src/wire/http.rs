@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
+use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout};
 use turnbuckle_protocol::codec::sse::{Decoder, Limits};
 
-use super::channel;
+use super::{
+    channel,
+    pool::{Connection, Pool, reason},
+};
 use crate::outcome::Unmet;
 use crate::tape::{Entry, EventHead, Head, Tape};
 use crate::target::Web;
@@ -61,16 +63,11 @@ pub(crate) struct Reply {
     decoder: Decoder,
     chunk: Bytes,
     tape: Tape,
-    /// Ends the connection when the reply is dropped.
-    _connection: Hold,
-}
-
-struct Hold(tokio::task::JoinHandle<()>);
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// Why the body ended before its end.
+    cut: Option<String>,
+    /// Ends with the reply, unless the body was read to its end.
+    connection: Option<Connection>,
+    pool: Pool,
 }
 
 /// What a stream brings.
@@ -82,6 +79,8 @@ pub(crate) enum Event {
     Silence,
     /// The stream has ended.
     End,
+    /// The stream broke off, and why.
+    Cut(String),
 }
 
 impl Caller {
@@ -152,6 +151,14 @@ impl Draft {
         self
     }
 
+    /// Asks for what followed an event of the stream that answered this request.
+    pub(crate) fn resume(self, last: &str) -> Self {
+        let mut draft = self.without("content-type").header("last-event-id", last);
+        draft.method = "GET".to_owned();
+        draft.body = Vec::new();
+        draft.header("accept", "text/event-stream")
+    }
+
     /// Says that it is wrong on purpose.
     pub(crate) fn deliberate(mut self) -> Self {
         self.deliberate = true;
@@ -173,6 +180,7 @@ impl Draft {
             deliberate: self.deliberate,
             ..Entry::sent(channel, String::from_utf8_lossy(&self.body))
         });
+        let pool = self.caller.web.pool.clone();
         let answered = timeout(patience, self.exchange()).await;
         let (response, connection) = match answered {
             Ok(Ok(answered)) => answered,
@@ -208,19 +216,13 @@ impl Draft {
             }),
             chunk: Bytes::new(),
             tape,
-            _connection: connection,
+            cut: None,
+            connection: Some(connection),
+            pool,
         })
     }
 
-    async fn exchange(self) -> Result<(Response<Incoming>, Hold), String> {
-        let stream = self.caller.web.http.dial().await;
-        let stream = stream.map_err(|error| error.to_string())?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| error.to_string())?;
-        let hold = Hold(tokio::spawn(async move {
-            let _ = connection.await;
-        }));
+    async fn exchange(self) -> Result<(Response<Incoming>, Connection), String> {
         let mut request = Request::new(Full::new(Bytes::from(self.body)));
         *request.method_mut() =
             Method::from_bytes(self.method.as_bytes()).map_err(|error| error.to_string())?;
@@ -232,8 +234,8 @@ impl Draft {
                 HeaderValue::from_bytes(value.as_bytes()).map_err(|error| error.to_string())?;
             request.headers_mut().append(name, value);
         }
-        let response = sender.send_request(request).await;
-        Ok((response.map_err(|error| error.to_string())?, hold))
+        let web = &self.caller.web;
+        web.pool.send(&web.http, request).await
     }
 }
 
@@ -297,7 +299,10 @@ impl Reply {
             }
             match self.chunk(until).await {
                 Some(chunk) => self.chunk = chunk,
-                None if Instant::now() >= until => return Event::Silence,
+                None if self.cut.is_some() => {
+                    return Event::Cut(self.cut.clone().unwrap_or_default());
+                }
+                None if self.connection.is_some() => return Event::Silence,
                 None => return Event::End,
             }
         }
@@ -308,14 +313,45 @@ impl Reply {
         self.decoder.retry()
     }
 
+    /// Says why the body ended before its end, if it did.
+    pub(crate) fn cut(&self) -> Option<&str> {
+        self.cut.as_deref()
+    }
+
+    /// Returns the next piece of the body; `None` at its end, and if there is none in time.
     async fn chunk(&mut self, until: Instant) -> Option<Bytes> {
         loop {
             let frame = tokio::time::timeout_at(until, self.body.frame()).await;
-            match frame.ok()??.ok()?.into_data() {
-                Ok(data) if data.is_empty() => {}
-                Ok(data) => return Some(data),
-                Err(_trailers) => {}
+            match frame.ok()? {
+                None => {
+                    self.let_go();
+                    return None;
+                }
+                Some(Err(error)) => {
+                    self.cut = Some(reason(&error));
+                    self.connection = None;
+                    return None;
+                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if data.is_empty() => {}
+                    Ok(data) => return Some(data),
+                    Err(_trailers) => {}
+                },
             }
+        }
+    }
+
+    fn let_go(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.pool.keep(connection);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if self.body.is_end_stream() {
+            self.let_go();
         }
     }
 }

@@ -51,6 +51,8 @@ pub(crate) struct Saying {
     pub(crate) asked: Option<Value>,
     /// What is sent before it.
     pub(crate) before: Vec<Value>,
+    /// What is sent after it.
+    pub(crate) after: Vec<Value>,
     /// What is sent in its place, if it is no message of JSON.
     pub(crate) text: Option<String>,
 }
@@ -181,6 +183,7 @@ impl Change {
             message,
             asked,
             before: Vec::new(),
+            after: Vec::new(),
             text: None,
         };
         says(&mut saying);
@@ -189,7 +192,8 @@ impl Change {
             message => Some(message.to_string()),
         };
         let before = saying.before.iter().map(Value::to_string);
-        before.chain(saying.text.or(message)).collect()
+        let after = saying.after.iter().map(Value::to_string);
+        before.chain(saying.text.or(message)).chain(after).collect()
     }
 
     /// Applies what is wrong to a message on its way in.

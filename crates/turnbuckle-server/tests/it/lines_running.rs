@@ -289,6 +289,7 @@ async fn levels(peer: &mut Peer, params: Value) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_session_hears_what_its_level_lets_through() {
     req!(
+        "logging.set-level.answer",
         "logging.set-level.respect",
         "logging.set-level.default",
         "logging.error.invalid-level"
@@ -296,8 +297,10 @@ async fn a_session_hears_what_its_level_lets_through() {
     let mut peer = Peer::initialized(logging(), "2025-06-18", json!({})).await;
     assert_eq!(levels(&mut peer, call("log")).await, ["info", "error"]);
 
-    peer.call("logging/setLevel", json!({ "level": "debug" }))
+    let set = peer
+        .call("logging/setLevel", json!({ "level": "debug" }))
         .await;
+    assert_eq!(set["result"], json!({}));
     assert_eq!(
         levels(&mut peer, call("log")).await,
         ["debug", "info", "error"]

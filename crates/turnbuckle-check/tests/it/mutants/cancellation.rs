@@ -1,9 +1,66 @@
-//! Requests that nobody wants any more: not quite right.
+//! Requests that nobody wants answered any more: not quite right.
 
-use crate::mutant::Mutant;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
+
+use crate::mutant::{Hearing, Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    vec![
+        Mutant::new("cancellation.no-answer", "never stops what was begun")
+            .on_lines()
+            .hears(|hearing| {
+                if hearing.message["method"] == "notifications/cancelled" {
+                    hearing.message = json!(null);
+                }
+            }),
+        Mutant::new("cancellation.strays-ignored", "answers a stray cancellation")
+            .on_lines()
+            .hears(|hearing| {
+                if hearing.message["params"]["requestId"] == "check-never-asked" {
+                    let error = json!({ "code": -32602, "message": "no such request" });
+                    hearing.answer = Some(json!({ "jsonrpc": "2.0", "error": error, "id": 9999 }));
+                }
+            }),
+        Mutant::new("cancellation.survived", "is never the same after a cancellation")
+            .in_revision(Revision::V2025_11_25)
+            .on_lines()
+            .hears(forgets_the_next()),
+        Mutant::new("cancellation.own-requests", "cancels what the client has asked")
+            .in_revision(Revision::V2025_11_25)
+            .on_lines()
+            .says(|saying| {
+                let asked = saying.asked.as_ref();
+                if let Some(asked) = asked.filter(|asked| asked["params"]["name"] == "talk") {
+                    let params = json!({ "requestId": asked["id"] });
+                    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+                    saying.before.push(cancelled);
+                }
+            }),
+    ]
+}
+
+/// Loses the request that follows a cancelled one.
+fn forgets_the_next() -> impl Fn(&mut Hearing) + Send + Sync {
+    let (last, loses) = (Mutex::new(Value::Null), AtomicBool::new(false));
+    move |hearing| {
+        let message = &mut hearing.message;
+        if message["method"] == "notifications/cancelled" {
+            let crosses = message["params"]["requestId"] == *last.lock().unwrap();
+            loses.store(crosses, Ordering::Relaxed);
+        }
+        if message["method"] == "ping" {
+            *last.lock().unwrap() = message["id"].clone();
+            if loses.swap(false, Ordering::Relaxed) {
+                *message = Value::Null;
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

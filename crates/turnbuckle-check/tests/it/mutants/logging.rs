@@ -1,9 +1,75 @@
 //! Log messages: not quite right.
 
-use crate::mutant::Mutant;
+use serde_json::{Value, json};
+
+use crate::mutant::{Mutant, Saying};
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    vec![
+        Mutant::new("logging.declared", "logs, and does not say so")
+            .on_lines()
+            .answers("server/discover", |message| {
+                without(&mut message["result"]["capabilities"], "logging");
+            }),
+        Mutant::new("logging.set-level", "declares it, and knows no such method")
+            .answers("logging/setLevel", refuse),
+        Mutant::new("logging.respects-level", "logs whatever level is set").says(|saying| {
+            if answers(saying, "talk") {
+                saying.before.push(log("debug"));
+            }
+        })
+        .on_lines(),
+        Mutant::new("logging.unknown-level", "takes any level").answers(
+            "logging/setLevel",
+            |message| {
+                *message = json!({ "jsonrpc": "2.0", "id": message["id"], "result": {} });
+            },
+        )
+        .in_revision(turnbuckle_protocol::revision::Revision::V2025_06_18),
+        Mutant::new("logging.unknown-level", "takes any level, per request").answers(
+            "server/discover",
+            |message| {
+                if message.get("error").is_some() {
+                    message["error"]["code"] = (-32603).into();
+                }
+            },
+        ),
+        Mutant::new("logging.only-when-asked", "logs for whoever asks for nothing")
+            .on_lines()
+            .says(|saying| {
+                if answers(saying, "talk") {
+                    saying.before.push(log("info"));
+                }
+            }),
+        Mutant::new("logging.set-level-is-gone", "still lets a level be set").answers(
+            "logging/setLevel",
+            |message| {
+                *message = json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "resultType": "complete" } });
+            },
+        ),
+    ]
+}
+
+/// Says whether a message answers a call of this tool.
+fn answers(saying: &Saying, tool: &str) -> bool {
+    let asked = saying.asked.as_ref();
+    asked.is_some_and(|asked| asked["params"]["name"] == tool)
+}
+
+fn log(level: &str) -> Value {
+    let params = json!({ "level": level, "data": "whether you want it or not" });
+    json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params })
+}
+
+fn refuse(message: &mut Value) {
+    let error = json!({ "code": -32601, "message": "Method not found" });
+    *message = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
+}
+
+fn without(object: &mut Value, key: &str) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove(key);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,63 @@
-//! Progress of long requests: not quite right.
+//! Progress of requests: not quite right.
 
-use crate::mutant::Mutant;
+use serde_json::{Value, json};
+
+use crate::mutant::{Mutant, Saying};
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    vec![
+        Mutant::new("progress.known-token", "a number comes back as a text").says(|saying| {
+            let token = &mut saying.message["params"]["progressToken"];
+            if token.is_number() {
+                *token = token.to_string().into();
+            }
+        }),
+        Mutant::new("progress.known-token", "a token that nobody has given")
+            .on_lines()
+            .says(|saying| {
+                if is_progress(saying) {
+                    saying.message["params"]["progressToken"] = "made up".into();
+                }
+            }),
+        Mutant::new("progress.known-token", "progress that nobody asked for")
+            .on_lines()
+            .says(|saying| {
+                let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
+                if asked.is_some_and(|asked| {
+                    asked["name"] == "count" && asked["_meta"]["progressToken"].is_null()
+                }) {
+                    saying.before.push(progress(&json!(0), 1));
+                }
+            }),
+        Mutant::new("progress.increases", "the same value again and again").says(|saying| {
+            if is_progress(saying) {
+                saying.message["params"]["progress"] = 1.into();
+            }
+        }),
+        Mutant::new(
+            "progress.ends-with-answer",
+            "a last report after the answer",
+        )
+        .on_lines()
+        .says(|saying| {
+            let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
+            let token = asked
+                .filter(|asked| asked["name"] == "count")
+                .map(|asked| &asked["_meta"]["progressToken"]);
+            if let Some(token) = token.filter(|token| !token.is_null()) {
+                saying.after.push(progress(token, 4));
+            }
+        }),
+    ]
+}
+
+fn is_progress(saying: &Saying) -> bool {
+    saying.message["method"] == "notifications/progress"
+}
+
+fn progress(token: &Value, value: u8) -> Value {
+    let params = json!({ "progressToken": token, "progress": value });
+    json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,167 @@
+//! One trial of a tool: a call with all its rounds.
+
+use std::{ops::Range, time::Duration};
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::discovery::Call;
+use crate::outcome::Unmet;
+use crate::session::{Answer, Session};
+use crate::tape::Way;
+use crate::visit::Visit;
+
+/// How often a call is made again with the answers that it asked for.
+const ROUNDS: usize = 5;
+
+/// A call of a tool, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    /// What was called.
+    pub(crate) call: Call,
+    /// What the request said beside its arguments: all but its questions and answers.
+    pub(crate) params: Value,
+    /// The answers: more than one if the server asked for input.
+    pub(crate) answers: Vec<Answer>,
+    /// Why there is no last answer.
+    pub(crate) unmet: Option<Unmet>,
+    /// How long it took.
+    pub(crate) took: Duration,
+    /// What was said meanwhile: the entries of the tape.
+    pub(crate) meanwhile: Range<usize>,
+}
+
+impl Trial {
+    /// Calls a tool, and answers what it asks for; `meta` goes with every round.
+    pub(crate) async fn make(visit: &Visit, session: &Session, call: &Call, meta: Value) -> Self {
+        let mut params = call.params();
+        if meta.as_object().is_some_and(|meta| !meta.is_empty()) {
+            params["_meta"] = meta;
+        }
+        Self::make_as(visit, session, call, params).await
+    }
+
+    /// Calls a tool with these parameters.
+    pub(crate) async fn make_as(
+        visit: &Visit,
+        session: &Session,
+        call: &Call,
+        params: Value,
+    ) -> Self {
+        let from = visit.tape.len();
+        let begun = Instant::now();
+        let mut trial = Self {
+            call: call.clone(),
+            params,
+            answers: Vec::new(),
+            unmet: None,
+            took: Duration::ZERO,
+            meanwhile: from..from,
+        };
+        let mut params = trial.params.clone();
+        for _ in 0..ROUNDS {
+            match ask(session, call, params.clone()).await {
+                Ok(answer) => trial.answers.push(answer),
+                Err(unmet) => {
+                    trial.unmet = Some(unmet.aside());
+                    break;
+                }
+            }
+            match trial.retry() {
+                Some(retry) => params = retry,
+                None => break,
+            }
+        }
+        trial.took = begun.elapsed();
+        trial.meanwhile = from..visit.tape.len();
+        trial
+    }
+
+    /// Returns the parameters of the next round, if the last answer asks for input.
+    pub(crate) fn retry(&self) -> Option<Value> {
+        let result = self.answers.last()?.value.get("result")?;
+        if result["resultType"] != "input_required" {
+            return None;
+        }
+        let mut params = self.params.clone();
+        if let Some(requests) = result["inputRequests"].as_object() {
+            params["inputResponses"] = input_responses(requests);
+        }
+        if let Some(state) = result.get("requestState") {
+            params["requestState"] = state.clone();
+        }
+        Some(params)
+    }
+
+    /// Returns what the server asked of its client, with the entries: by a request or in a result.
+    pub(crate) fn questions(&self, visit: &Visit) -> Vec<(usize, Value)> {
+        let mut questions: Vec<_> = messages(visit, self.meanwhile.clone())
+            .filter(|(_, message)| message.get("id").is_some() && message["method"] != "ping")
+            .filter(|(_, message)| message.get("method").is_some())
+            .collect();
+        for answer in &self.answers {
+            let requests = answer.value["result"]["inputRequests"].as_object();
+            let at = answer.received.unwrap_or_default();
+            questions.extend(
+                requests
+                    .into_iter()
+                    .flat_map(Map::values)
+                    .map(|it| (at, it.clone())),
+            );
+        }
+        questions
+    }
+
+    /// Returns the notifications of this name that came meanwhile.
+    pub(crate) fn heard(&self, visit: &Visit, method: &str) -> Vec<(usize, Value)> {
+        messages(visit, self.meanwhile.clone())
+            .filter(|(_, message)| message["method"] == method)
+            .collect()
+    }
+
+    /// Returns the last answer; that there is none is for another rule to say.
+    pub(crate) fn answer(&self) -> Result<&Answer, Unmet> {
+        match (&self.unmet, self.answers.last()) {
+            (None, Some(answer)) => Ok(answer),
+            (unmet, _) => Err(unmet
+                .clone()
+                .unwrap_or_else(|| Unmet::not_tested("the call was not made"))),
+        }
+    }
+
+    /// Returns the entries that show it.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = usize> {
+        self.answers.iter().flat_map(Answer::entries)
+    }
+}
+
+/// Makes the call with these parameters, and waits for the answer.
+pub(crate) async fn ask(session: &Session, call: &Call, params: Value) -> Result<Answer, Unmet> {
+    let pending = session
+        .begin_with("tools/call", params, call.headers())
+        .await?;
+    session.answer(pending).await
+}
+
+/// Returns what was received in a part of the tape.
+fn messages(visit: &Visit, part: Range<usize>) -> impl Iterator<Item = (usize, Value)> {
+    part.map(|number| (number, visit.tape.entry(number)))
+        .filter(|(_, entry)| entry.way == Way::Received)
+        .filter_map(|(number, entry)| Some((number, entry.json()?)))
+}
+
+/// Answers what a server asks for, in the way that can do no harm: no form is filled in.
+pub(crate) fn input_responses(requests: &Map<String, Value>) -> Value {
+    let answer = |request: &Value| match request["method"].as_str() {
+        Some("roots/list") => json!({ "roots": [] }),
+        Some("sampling/createMessage") => json!({
+            "role": "assistant", "model": "none", "stopReason": "endTurn",
+            "content": { "type": "text", "text": "This is a check: no model was asked." },
+        }),
+        _ => json!({ "action": "decline" }),
+    };
+    let answers = requests
+        .iter()
+        .map(|(key, request)| (key.clone(), answer(request)));
+    Value::Object(answers.collect())
+}
