@@ -71,6 +71,7 @@ async fn no_answer(visit: &Visit) -> Outcome {
             Err(answer.broken(what))
         }
         Ok(answer) => answer.seen(),
+        Err(Unmet::Broken { entries, .. }) => Seen::at(sent.into_iter().chain(entries)),
         Err(_) => Seen::at(sent),
     }
 }
