@@ -248,6 +248,21 @@ fn refuse(message: &mut Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn declared_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(declared()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rounds_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(rounds()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn elicitation_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(elicitation()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sampling_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(sampling()).await;
 }

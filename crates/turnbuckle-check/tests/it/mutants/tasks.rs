@@ -470,6 +470,26 @@ fn remove(message: &mut Value, from: &str, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn asked_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(asked()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn asked_messages_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(asked_messages()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn asked_methods_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(asked_methods()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn offered_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(offered()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn offered_methods_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(offered_methods()).await;
 }
