@@ -12,8 +12,8 @@ fn told(flaws: &[Flaw]) -> Vec<String> {
     flaws.iter().map(ToString::to_string).collect()
 }
 
-fn told_of_result(revision: Revision, method: &str, given: Value) -> Vec<String> {
-    told(&result(revision, method, &json!({ "result": given })))
+fn told_of_result(revision: Revision, method: &str, given: impl Into<Value>) -> Vec<String> {
+    told(&result(revision, method, &json!({ "result": given.into() })))
 }
 
 #[test]

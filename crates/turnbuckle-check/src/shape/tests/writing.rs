@@ -10,9 +10,9 @@ fn written(text: &'static str) -> Result<book::Book, String> {
 }
 
 /// Says what is wrong with a value of the shape `It`.
-fn told(text: &'static str, value: serde_json::Value) -> Vec<String> {
+fn told(text: &'static str, value: impl Into<serde_json::Value>) -> Vec<String> {
     let book = written(text).expect("it is written well");
-    let message = json!({ "it": value });
+    let message = json!({ "it": value.into() });
     let flaws = Judge::of(&book).member(&message, "it", true, book.shape("It"));
     flaws.iter().map(ToString::to_string).collect()
 }
