@@ -13,7 +13,11 @@ fn told(flaws: &[Flaw]) -> Vec<String> {
 }
 
 fn told_of_result(revision: Revision, method: &str, given: impl Into<Value>) -> Vec<String> {
-    told(&result(revision, method, &json!({ "result": given.into() })))
+    told(&result(
+        revision,
+        method,
+        &json!({ "result": given.into() }),
+    ))
 }
 
 #[test]

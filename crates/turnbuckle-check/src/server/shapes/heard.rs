@@ -142,13 +142,14 @@ impl Hearing {
         let (Some(topic), Some(revision)) = (topic, revision) else {
             return;
         };
-        let flaws = match (kind, method) {
+        let mut flaws = match (kind, method) {
             (Kind::Request, _) => shape::request(revision, message),
             (Kind::Notification, _) => shape::notification(revision, message),
             (Kind::Error, _) => shape::error(revision, message),
             (Kind::Result, Some(method)) => shape::result(revision, method, message),
             (Kind::Result, None) => return,
         };
+        flaws.retain(|flaw| !Topic::is_judged_elsewhere(&flaw.path, method, message));
         let entries: Vec<_> = asked
             .iter()
             .map(|asked| asked.entry)
