@@ -3,3 +3,4 @@
 mod good;
 mod mutant;
 mod mutants;
+mod process;
