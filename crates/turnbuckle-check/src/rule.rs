@@ -6,6 +6,7 @@ use serde::Serialize;
 use turnbuckle_ledger::{Requirement, table};
 use turnbuckle_protocol::revision::Revision;
 
+use crate::client::{Scene, Takes};
 use crate::outcome::Outcome;
 use crate::tape::Tape;
 use crate::visit::Visit;
@@ -42,6 +43,8 @@ pub(crate) enum Check {
     Ask(for<'a> fn(&'a Visit) -> Asking<'a>),
     /// By looking at all that was said, when everything else is done.
     Look(fn(&Visit, &Tape) -> Outcome),
+    /// By looking at what a client said to servers that were played for it, among them these.
+    Watch(&'static [Scene], fn(&Takes) -> Outcome),
 }
 
 /// A rule that is finding out.
@@ -159,6 +162,18 @@ impl Rule {
         }
     }
 
+    /// Begins a rule for clients.
+    pub(crate) const fn client(
+        id: &'static str,
+        area: Area,
+        rows: &'static [&'static str],
+    ) -> Self {
+        Self {
+            role: Role::Client,
+            ..Self::server(id, area, rows)
+        }
+    }
+
     /// Says what is right, in one sentence.
     pub(crate) const fn says(mut self, says: &'static str) -> Self {
         self.says = says;
@@ -192,6 +207,16 @@ impl Rule {
     /// Finds out by looking at all that was said.
     pub(crate) const fn look(mut self, check: fn(&Visit, &Tape) -> Outcome) -> Self {
         self.check = Check::Look(check);
+        self
+    }
+
+    /// Finds out by looking at what a client said in these scenes, or in all that were played.
+    pub(crate) const fn watch(
+        mut self,
+        scenes: &'static [Scene],
+        check: fn(&Takes) -> Outcome,
+    ) -> Self {
+        self.check = Check::Watch(scenes, check);
         self
     }
 

@@ -16,6 +16,7 @@ use crate::outcome::{Outcome, Unmet};
 use crate::reach::{self, NotChecked};
 use crate::report::{Report, Ruling, Run, Verdict};
 use crate::rule::{Check, Role, Rule};
+use crate::server::Gathered;
 use crate::session::Session;
 use crate::target::Target;
 use crate::visit::Visit;
@@ -111,8 +112,11 @@ fn rules(target: &Target, options: &Options, revision: Revision) -> Vec<&'static
 async fn judge(rule: &'static Rule, visit: &Visit) -> Outcome {
     match rule.check {
         Check::Ask(check) => check(visit).await,
-        Check::Look(check) => check(visit, &visit.tape),
-        Check::Unset => Err(Unmet::not_tested("nobody knows how")),
+        Check::Look(check) => {
+            visit.gathered.get_or_init(|| Gathered::of(visit)).await;
+            check(visit, &visit.tape)
+        }
+        Check::Unset | Check::Watch(..) => Err(Unmet::not_tested("nobody knows how")),
     }
 }
 

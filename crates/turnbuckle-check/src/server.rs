@@ -11,8 +11,10 @@ mod http;
 mod http_sse;
 mod input;
 mod lifecycle;
+mod lists;
 mod logging;
 mod meta;
+mod mirrored;
 mod models;
 mod origins;
 mod pagination;
@@ -36,6 +38,8 @@ use crate::outcome::{Outcome, Unmet};
 use crate::rule::Rule;
 use crate::visit::Visit;
 
+pub(crate) use self::shapes::{Findings, Gathered};
+
 /// All of them, area by area.
 pub(crate) const AREAS: &[&[Rule]] = &[
     base::RULES,
@@ -47,6 +51,7 @@ pub(crate) const AREAS: &[&[Rule]] = &[
     eras::RULES,
     stdio::RULES,
     http::RULES,
+    mirrored::RULES,
     sessions::RULES,
     streams::RULES,
     origins::RULES,

@@ -35,6 +35,8 @@ pub(crate) struct Entry {
     pub(crate) garbled: bool,
     /// Whether it was said in another revision than the one that is looked at.
     pub(crate) beside: bool,
+    /// Whether it is an event that came before, and comes again because its stream was resumed.
+    pub(crate) replayed: bool,
 }
 
 /// Which way something went.
@@ -88,6 +90,7 @@ impl Entry {
             deliberate: false,
             garbled: false,
             beside: false,
+            replayed: false,
         }
     }
 
@@ -136,6 +139,15 @@ impl Tape {
     /// Returns a copy of an entry.
     pub(crate) fn entry(&self, number: usize) -> Entry {
         self.entries()[number].clone()
+    }
+
+    /// Says whether an event with this id has come, and this text.
+    pub(crate) fn has_event(&self, id: &str, text: &str) -> bool {
+        let same = |entry: &Entry| {
+            let event = entry.event.as_ref();
+            event.is_some_and(|event| event.id == id) && entry.text == text
+        };
+        self.entries().iter().any(same)
     }
 
     /// Returns how much was said.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::overheard::{Message, messages, received};
+use crate::overheard::{Message, messages, messages_within, received};
 use crate::rule::{Area, Rule};
 use crate::session::Session;
 use crate::tape::Way;
@@ -59,13 +59,11 @@ async fn no_answer(visit: &Visit) -> Outcome {
     };
     let session = visit.fresh().await?;
     is_told(&session)?;
+    let from = visit.tape.len();
     let pending = session.begin("tools/call", trial.params.clone()).await?;
-    let sent = pending.sent;
     // Let the work begin: what was not begun could be dropped without any care.
     session.listen(LONG / 4).await;
     cancel(&session, pending.id.clone().unwrap_or_default()).await?;
-    // Where a request has a connection of its own, it may be that nothing came back on it.
-    let told = visit.tape.len() - 1;
     let patience = trial.took * 2 + visit.options.silence;
     match session.answer_within(pending, patience).await {
         Ok(answer) if !answer.value.is_null() => {
@@ -73,7 +71,10 @@ async fn no_answer(visit: &Visit) -> Outcome {
             Err(answer.broken(what))
         }
         Ok(answer) => answer.seen(),
-        Err(_) => Seen::at(sent.into_iter().chain([told])),
+        Err(_) => {
+            let sent = messages_within(&visit.tape, Way::Sent, from..visit.tape.len());
+            Seen::at(sent.map(|message| message.at))
+        }
     }
 }
 

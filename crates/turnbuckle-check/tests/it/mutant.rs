@@ -41,6 +41,9 @@ struct Change {
     hears: Option<Arc<dyn Fn(&mut Hearing) + Send + Sync>>,
     request: Option<Arc<dyn Fn(&mut ::http::Request<Vec<u8>>) + Send + Sync>>,
     response: Option<Arc<dyn Fn(&::http::request::Parts, &mut Responding) + Send + Sync>>,
+    events: Option<Arc<dyn Fn(&::http::request::Parts, &mut String) + Send + Sync>>,
+    copied: Option<(&'static str, tokio::sync::broadcast::Sender<String>)>,
+    lingers: bool,
 }
 
 /// A message that the server is about to send.
@@ -150,6 +153,27 @@ impl Mutant {
         self
     }
 
+    /// Changes events of streams as they are written; messages in them were changed before.
+    pub(crate) fn events(
+        mut self,
+        change: impl Fn(&::http::request::Parts, &mut String) + Send + Sync + 'static,
+    ) -> Self {
+        self.change.events = Some(Arc::new(change));
+        self
+    }
+
+    /// Copies what is said under a name on the stream of a request to all streams that GET has opened.
+    pub(crate) fn copies(mut self, method: &'static str) -> Self {
+        self.change.copied = Some((method, tokio::sync::broadcast::Sender::new(16)));
+        self
+    }
+
+    /// Never ends a stream.
+    pub(crate) fn lingers(mut self) -> Self {
+        self.change.lingers = true;
+        self
+    }
+
     /// Is another server than the good one.
     pub(crate) fn server(mut self, server: fn() -> Server) -> Self {
         self.server = server;
@@ -184,6 +208,7 @@ impl Change {
         let Some(says) = &self.says else {
             return vec![message.to_string()];
         };
+        let had_result = message.get("result").is_some();
         let mut saying = Saying {
             message,
             asked,
@@ -192,6 +217,13 @@ impl Change {
             text: None,
         };
         says(&mut saying);
+        // Whoever changes something in a result means messages that have one: there is none beside an error.
+        if let Some(fields) = saying.message.as_object_mut()
+            && !had_result
+            && (fields.contains_key("error") || fields.contains_key("method"))
+        {
+            fields.remove("result");
+        }
         let message = match saying.message {
             Value::Null => None,
             message => Some(message.to_string()),

@@ -255,6 +255,21 @@ pub(super) fn remove(value: &mut Value, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_with_ids_trips_its_rule() {
+    super::assert_each_trips_its_rule(ids()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_messages_trips_its_rule() {
+    super::assert_each_trips_its_rule(messages()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_errors_trips_its_rule() {
+    super::assert_each_trips_its_rule(errors()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_meta_trips_its_rule() {
+    super::assert_each_trips_its_rule(meta()).await;
 }

@@ -216,6 +216,21 @@ fn as_ok(responding: &mut crate::mutant::Responding, mark: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_with_a_handshake_trips_its_rule() {
+    super::assert_each_trips_its_rule(handshakes()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_capabilities_trips_its_rule() {
+    super::assert_each_trips_its_rule(capabilities()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_versions_trips_its_rule() {
+    super::assert_each_trips_its_rule(versions()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_metas_trips_its_rule() {
+    super::assert_each_trips_its_rule(metas()).await;
 }
