@@ -11,6 +11,7 @@ mod http_sse;
 mod input;
 mod lifecycle;
 mod logging;
+mod models;
 mod origins;
 mod pagination;
 mod progress;
@@ -55,6 +56,7 @@ fn all() -> Vec<Mutant> {
         caching::mutants(),
         authorization::mutants(),
         robustness::mutants(),
+        models::mutants(),
     ]
     .into_iter()
     .flatten()

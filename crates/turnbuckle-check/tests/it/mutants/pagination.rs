@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::json;
-
 use super::tools::failing;
 use crate::mutant::Mutant;
 
@@ -17,13 +15,12 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "pagination.stable-cursors",
-            "a cursor that moves on by itself",
+            "a cursor that gives another page each time",
         )
-        .answers("resources/templates/list", move |message| {
+        .answers("tools/list", move |message| {
             let odd = calls.fetch_add(1, Ordering::Relaxed) % 2 == 1;
-            let last = message["result"].get("nextCursor").is_none();
-            if odd && last && message["result"]["resourceTemplates"].is_array() {
-                message["result"]["resourceTemplates"] = json!([]);
+            if let (true, Some(tools)) = (odd, message["result"]["tools"].as_array_mut()) {
+                tools.reverse();
             }
         }),
         Mutant::new(

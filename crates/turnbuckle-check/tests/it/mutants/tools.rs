@@ -260,12 +260,12 @@ fn calls_tool(saying: &Saying, name: &str) -> bool {
     saying.asked.as_ref().is_some_and(calls)
 }
 
-fn each_tool(message: &mut Value, mut change: impl FnMut(&mut Value)) {
+pub(super) fn each_tool(message: &mut Value, mut change: impl FnMut(&mut Value)) {
     let tools = message["result"]["tools"].as_array_mut();
     tools.into_iter().flatten().for_each(&mut change);
 }
 
-fn rename(tool: &mut Value, from: &str, to: &str) {
+pub(super) fn rename(tool: &mut Value, from: &str, to: &str) {
     if tool["name"] == from {
         tool["name"] = to.into();
     }
