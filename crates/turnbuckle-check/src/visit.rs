@@ -1,5 +1,7 @@
 //! A server, met in one revision on one transport.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
@@ -7,10 +9,11 @@ use turnbuckle_protocol::revision::Revision;
 use crate::discovery::{Call, Discovered, List, Read, get_prompts, read_resources};
 use crate::options::Options;
 use crate::outcome::Unmet;
+use crate::server::{Findings, Gathered};
 use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
-use crate::target::Target;
+use crate::target::{Reach, Target};
 use crate::trials::Trials;
 use crate::wire::http::Caller;
 
@@ -29,6 +32,10 @@ pub(crate) struct Visit {
     read: OnceCell<Vec<Read>>,
     prompted: OnceCell<Vec<Read>>,
     trials: OnceCell<Result<Trials, Unmet>>,
+    /// What rules about shapes have asked for.
+    pub(crate) gathered: OnceCell<Gathered>,
+    /// What they have found.
+    pub(crate) findings: OnceLock<Findings>,
 }
 
 impl Visit {
@@ -44,6 +51,8 @@ impl Visit {
             read: OnceCell::new(),
             prompted: OnceCell::new(),
             trials: OnceCell::new(),
+            gathered: OnceCell::new(),
+            findings: OnceLock::new(),
         }
     }
 
@@ -66,6 +75,22 @@ impl Visit {
     pub(crate) async fn silent(&self) -> Result<Session, Unmet> {
         let speech = Speech::new(self.revision);
         Session::open(&self.target, &self.tape, speech, self.options.patience).await
+    }
+
+    /// Opens a conversation in another revision, or about which one to speak.
+    pub(crate) async fn beside(&self, revision: Revision) -> Result<Session, Unmet> {
+        let (speech, tape) = (Speech::new(revision), self.tape.beside());
+        Session::open(&self.target, &tape, speech, self.options.patience).await
+    }
+
+    /// Returns what sends requests of HTTP, whether or not a conversation has begun.
+    pub(crate) fn caller(&self) -> Result<Caller, Unmet> {
+        match &self.target.way {
+            Reach::Http(web) => Ok(Caller::new(web, &self.tape, self.options.patience)),
+            Reach::Child(_) | Reach::Streams(_) => {
+                Err(Unmet::not_applicable("there is no HTTP on this transport"))
+            }
+        }
     }
 
     /// Returns what sends requests of HTTP.

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::tools::{each_tool, rename};
+use super::tools::{each_tool, object_in, rename};
 use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new("models.instructions", "no word about what it is for").says(|saying| {
-            if let Some(result) = saying.message["result"].as_object_mut() {
+            if let Some(result) = object_in(&mut saying.message, "/result") {
                 result.remove("instructions");
             }
         }),

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::tools::failing;
+use super::tools::{failing, list_in, object_in};
 use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     let calls = AtomicUsize::new(0);
     vec![
         Mutant::new("pagination.goes-on", "the first page again and again").hears(|hearing| {
-            if let Some(params) = hearing.message["params"].as_object_mut() {
+            if let Some(params) = object_in(&mut hearing.message, "/params") {
                 params.remove("cursor");
             }
         }),
@@ -19,7 +19,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .answers("tools/list", move |message| {
             let odd = calls.fetch_add(1, Ordering::Relaxed) % 2 == 1;
-            if let (true, Some(tools)) = (odd, message["result"]["tools"].as_array_mut()) {
+            if let (true, Some(tools)) = (odd, list_in(message, "/result/tools")) {
                 tools.reverse();
             }
         }),
