@@ -9,8 +9,10 @@
 //! - `server`, `client`: the rules, a file for each area.
 //! - [`report`]: what came of it, and how it is shown.
 
+pub mod baseline;
 pub mod catalogue;
 mod client;
+pub mod compliance;
 mod discovery;
 mod options;
 mod outcome;
@@ -29,6 +31,7 @@ mod trials;
 mod visit;
 mod wire;
 
+pub use client::{BadCommand, ClientTarget, Dial, check_client, stdio_bridge};
 pub use options::{Options, Progress};
 pub use reach::NotChecked;
 pub use report::Report;

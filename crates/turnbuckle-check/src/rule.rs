@@ -6,6 +6,7 @@ use serde::Serialize;
 use turnbuckle_ledger::{Requirement, table};
 use turnbuckle_protocol::revision::Revision;
 
+use crate::client::{Scene, Takes};
 use crate::outcome::Outcome;
 use crate::tape::Tape;
 use crate::visit::Visit;
@@ -42,6 +43,8 @@ pub(crate) enum Check {
     Ask(for<'a> fn(&'a Visit) -> Asking<'a>),
     /// By looking at all that was said, when everything else is done.
     Look(fn(&Visit, &Tape) -> Outcome),
+    /// By looking at what a client said to servers that were played for it, among them these.
+    Watch(&'static [Scene], fn(&Takes) -> Outcome),
 }
 
 /// A rule that is finding out.
@@ -159,6 +162,18 @@ impl Rule {
         }
     }
 
+    /// Begins a rule for clients.
+    pub(crate) const fn client(
+        id: &'static str,
+        area: Area,
+        rows: &'static [&'static str],
+    ) -> Self {
+        Self {
+            role: Role::Client,
+            ..Self::server(id, area, rows)
+        }
+    }
+
     /// Says what is right, in one sentence.
     pub(crate) const fn says(mut self, says: &'static str) -> Self {
         self.says = says;
@@ -195,6 +210,16 @@ impl Rule {
         self
     }
 
+    /// Finds out by looking at what a client said in these scenes, or in all that were played.
+    pub(crate) const fn watch(
+        mut self,
+        scenes: &'static [Scene],
+        check: fn(&Takes) -> Outcome,
+    ) -> Self {
+        self.check = Check::Watch(scenes, check);
+        self
+    }
+
     /// Says whether a name means it: its own, the beginning of its own up to a dot, or the name of its area.
     pub fn is_called(&self, name: &str) -> bool {
         let rest = self.id.strip_prefix(name);
@@ -202,12 +227,20 @@ impl Rule {
             || self.area.is_called(name)
     }
 
-    /// Returns the rows of the ledger that stand in a revision.
-    pub fn rows_in(&self, revision: Revision) -> impl Iterator<Item = &'static Requirement> {
-        // The ledger has no rows of the first draft: it was spoken like the revision that came of it.
-        let date = revision.max(Revision::V2024_11_05).as_str();
+    /// Returns the rows of the ledger that it judges.
+    pub fn requirements(&self) -> impl Iterator<Item = &'static Requirement> + use<> {
         let rows = self.rows.iter();
         rows.map(|id| table::find(id).expect("a test looks up every row"))
+    }
+
+    /// Returns the rows of the ledger that stand in a revision.
+    pub fn rows_in(
+        &self,
+        revision: Revision,
+    ) -> impl Iterator<Item = &'static Requirement> + use<> {
+        // The ledger has no rows of the first draft: it was spoken like the revision that came of it.
+        let date = revision.max(Revision::V2024_11_05).as_str();
+        self.requirements()
             .filter(move |row| row.revisions.contains(&date))
     }
 
