@@ -82,11 +82,6 @@ impl List {
         }
     }
 
-    /// Returns what went wrong while it was read.
-    pub(crate) fn trouble(&self) -> Option<&Unmet> {
-        self.trouble.as_ref()
-    }
-
     /// Returns the entries of the tape that show it.
     pub(crate) fn entries(&self) -> impl Iterator<Item = usize> + '_ {
         self.pages.iter().flat_map(Answer::entries)

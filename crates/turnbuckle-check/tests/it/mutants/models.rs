@@ -38,7 +38,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             rename(tool, "panel", "show-panel");
         }),
         on_tools("models.titles", "tools without titles", |tool| {
-            without(tool, "title")
+            without(tool, "title");
         }),
         on_tools(
             "models.annotations",

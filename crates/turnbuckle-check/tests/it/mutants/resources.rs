@@ -21,9 +21,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .on_lines()
         .says(early_pages_are_empty("resources/list", "resources")),
-        Mutant::new("resources.not-found", "the code of older revisions").says(|saying| {
+        Mutant::new("resources.not-found", "an internal error").says(|saying| {
             if reads(saying, "turnbuckle-check://") {
-                saying.message["error"]["code"] = (-32002).into();
+                saying.message["error"]["code"] = (-32603).into();
             }
         }),
         Mutant::new("resources.not-found", "the code of newer revisions")

@@ -125,7 +125,7 @@ fn calls() -> Vec<Mutant> {
         Mutant::new("tools.unknown-tool", "a result for a tool that is not there").says(|saying| {
             if calls_tool(saying, "turnbuckle-no-such-tool") {
                 let text = json!({ "type": "text", "text": "Unknown tool." });
-                answer(saying, json!({ "content": [text], "isError": true, "resultType": "complete" }));
+                answer(saying, &json!({ "content": [text], "isError": true, "resultType": "complete" }));
             }
         }),
         Mutant::new("tools.arguments-validated", "anything goes").says(|saying| {
@@ -133,7 +133,7 @@ fn calls() -> Vec<Mutant> {
                 let text = json!({ "type": "text", "text": "{\"sum\":2}" });
                 answer(
                     saying,
-                    json!({ "content": [text], "structuredContent": { "sum": 2 }, "resultType": "complete" }),
+                    &json!({ "content": [text], "structuredContent": { "sum": 2 }, "resultType": "complete" }),
                 );
             }
         }),
@@ -258,7 +258,7 @@ pub(super) fn failing(message: &mut Value) {
         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "Oops" } });
 }
 
-fn answer(saying: &mut Saying, result: Value) {
+fn answer(saying: &mut Saying, result: &Value) {
     let id = saying.message["id"].clone();
     saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
 }
