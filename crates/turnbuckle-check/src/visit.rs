@@ -7,6 +7,7 @@ use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::discovery::{Call, Discovered, List, Read, get_prompts, read_resources};
+use crate::lives::Lives;
 use crate::options::Options;
 use crate::outcome::Unmet;
 use crate::server::{Findings, Gathered};
@@ -32,6 +33,7 @@ pub(crate) struct Visit {
     read: OnceCell<Vec<Read>>,
     prompted: OnceCell<Vec<Read>>,
     trials: OnceCell<Result<Trials, Unmet>>,
+    lives: OnceCell<Result<Lives, Unmet>>,
     /// What rules about shapes have asked for.
     pub(crate) gathered: OnceCell<Gathered>,
     /// What they have found.
@@ -51,6 +53,7 @@ impl Visit {
             read: OnceCell::new(),
             prompted: OnceCell::new(),
             trials: OnceCell::new(),
+            lives: OnceCell::new(),
             gathered: OnceCell::new(),
             findings: OnceLock::new(),
         }
@@ -149,6 +152,12 @@ impl Visit {
             )),
             false => Ok(calls),
         }
+    }
+
+    /// Returns tasks that were begun once, with all that came of them.
+    pub(crate) async fn lives(&self) -> Result<&Lives, Unmet> {
+        let lives = self.lives.get_or_init(|| Lives::make(self)).await;
+        lives.as_ref().map_err(|unmet| unmet.clone().aside())
     }
 
     /// Returns the first resources that the server lists, read once, with what came of it.
