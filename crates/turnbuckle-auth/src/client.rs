@@ -29,4 +29,4 @@ mod store;
 pub use interact::Interact;
 pub use loopback::Loopback;
 pub use oauth::{Dpop, Grant, OAuth};
-pub use store::{FileStore, Login, MemoryStore, Store, StoreLock};
+pub use store::{FileForm, FileStore, Keyring, Login, MemoryStore, SealingKey, Store, StoreLock};

@@ -29,6 +29,8 @@ pub struct Rule {
     pub cure: &'static str,
     /// On which transports it can be seen.
     pub on: On,
+    /// Whether it warns where its rows say MUST, because the specification says so without a key word.
+    pub gentle: bool,
     pub(crate) check: Check,
 }
 
@@ -155,6 +157,7 @@ impl Rule {
             says: "",
             cure: "",
             on: On::Any,
+            gentle: false,
             check: Check::Unset,
         }
     }
@@ -186,6 +189,12 @@ impl Rule {
     /// Says on which transports it can be seen.
     pub(crate) const fn on(mut self, on: On) -> Self {
         self.on = on;
+        self
+    }
+
+    /// Warns at most: what the rows say is a reading of plain prose.
+    pub(crate) const fn gently(mut self) -> Self {
+        self.gentle = true;
         self
     }
 
@@ -235,7 +244,11 @@ impl Rule {
     /// Returns how much it matters in a revision: as much as the strictest of its rows.
     pub fn level_in(&self, revision: Revision) -> Level {
         let levels = self.rows_in(revision).map(|row| Level::of(row.level));
-        levels.max().unwrap_or(Level::Advice)
+        let level = levels.max().unwrap_or(Level::Advice);
+        match self.gentle {
+            true => level.min(Level::Warn),
+            false => level,
+        }
     }
 
     /// Returns how much it matters where it matters most.

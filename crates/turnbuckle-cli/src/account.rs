@@ -28,6 +28,8 @@ pub(crate) struct Account {
     pub(crate) renews: bool,
     /// Whether the token is bound to a key of this machine.
     pub(crate) bound: bool,
+    /// Whether it is kept under a seal.
+    pub(crate) sealed: bool,
 }
 
 impl Account {
@@ -43,6 +45,7 @@ impl Account {
             "expires": self.expires.map(date),
             "renews": self.renews,
             "bound": self.bound,
+            "sealed": self.sealed,
         })
     }
 
@@ -58,6 +61,7 @@ impl Account {
             ("client", Some(self.client.clone())),
             ("expires", Some(self.ends(now))),
             ("bound", bound.map(str::to_owned)),
+            ("kept", Some(self.kept().to_owned())),
         ];
         let mut text = String::new();
         for (label, value) in rows {
@@ -68,6 +72,14 @@ impl Account {
             text += &format!("{label}{}", &lines[LABEL..]);
         }
         text
+    }
+
+    /// Says how it is kept.
+    pub(crate) fn kept(&self) -> &'static str {
+        match self.sealed {
+            true => "sealed with a key in the keyring of the system",
+            false => "in a file that only you can read",
+        }
     }
 
     fn who(&self) -> Option<String> {

@@ -1,18 +1,23 @@
 //! Logins: as whom the user is known to servers that ask.
 //!
 //! [`log_in()`] makes one, with [`person`] at the other end; every other command uses what is [`kept`], and renews it.
-//! [`claims`] reads who somebody is from a token. Nothing here ever shows a token.
+//! [`claims`] reads who somebody is from a token, a keyring has the key if they are sealed. Nothing here ever shows a token.
 
 mod claims;
 mod kept;
+#[cfg(feature = "keyring")]
+mod keyring;
 mod log_in;
+// Tests want to see it in every build.
+#[cfg(any(test, not(feature = "keyring")))]
+mod no_keyring;
 mod page;
 mod person;
 
 use std::sync::Arc;
 
 use turnbuckle_auth::client::token::TokenKind;
-use turnbuckle_auth::client::{FileStore, Login, OAuth};
+use turnbuckle_auth::client::{FileForm, FileStore, Login, OAuth};
 use turnbuckle_auth::{self as auth, Scopes};
 use turnbuckle_client::http::{Fetcher, Http};
 
@@ -26,7 +31,11 @@ use crate::state;
 use crate::target::Target;
 use claims::Claims;
 use kept::Kept;
+#[cfg(feature = "keyring")]
+use keyring::SystemKeyring;
 pub(crate) use log_in::log_in;
+#[cfg(not(feature = "keyring"))]
+use no_keyring::SystemKeyring;
 
 /// Prepares to speak with a server, as whom the user is logged in.
 ///
@@ -97,10 +106,12 @@ pub(crate) async fn log_out(url: &str, context: &Context) -> Result<bool> {
 
 /// Returns all logins.
 pub(crate) async fn all(context: &Context) -> Result<Vec<Account>> {
-    match find_store(context) {
-        Some(store) => Ok(store.logins().await?.iter().map(account).collect()),
-        None => Ok(Vec::new()),
-    }
+    let Some(store) = find_store(context) else {
+        return Ok(Vec::new());
+    };
+    let form = store.form().await?;
+    let logins = store.logins().await?;
+    Ok(logins.iter().map(|login| account(login, form)).collect())
 }
 
 /// Prepares whoever brings tokens for a server; who asks the user is added where that is wanted.
@@ -147,11 +158,11 @@ fn client_secret(context: &Context) -> Result<Option<auth::Secret>> {
 /// Returns where logins are kept, if the user has a place for that.
 fn find_store(context: &Context) -> Option<FileStore> {
     let folder = state::folder(&context.environment)?;
-    Some(FileStore::new(folder.join("logins")))
+    Some(FileStore::new(folder.join("logins")).keyring(SystemKeyring::new()))
 }
 
 /// Returns what may be shown of a login.
-fn account(login: &Login) -> Account {
+fn account(login: &Login, form: FileForm) -> Account {
     let tokens = &login.tokens;
     let claims = Claims::of(tokens.id_token.as_ref().into_iter().chain([&tokens.access]));
     let names = |scopes: &Scopes| scopes.iter().map(str::to_owned).collect();
@@ -165,5 +176,6 @@ fn account(login: &Login) -> Account {
         expires: tokens.expires,
         renews: tokens.refresh.is_some(),
         bound: tokens.kind == TokenKind::Dpop,
+        sealed: form == FileForm::Sealed,
     }
 }

@@ -11,7 +11,7 @@ use turnbuckle_protocol::guard::BoxFuture;
 use super::{registration::Registered, token::Tokens};
 use crate::{AuthorizationServer, Failure, Scopes, Secret};
 
-pub use file::FileStore;
+pub use file::{FileForm, FileStore, Keyring, SealingKey};
 pub use memory::MemoryStore;
 
 /// Keeps logins by the URL of their server, and registrations by the issuer that knows them.

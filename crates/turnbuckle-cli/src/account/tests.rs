@@ -11,6 +11,7 @@ fn ada() -> Account {
         expires: Some(1_800_000_000),
         renews: true,
         bound: false,
+        sealed: false,
     }
 }
 
@@ -27,6 +28,7 @@ fn a_login_says_who_and_for_what_and_how_long() {
     scopes   files:read files:write
     client   s6BhdRkqt3
     expires  2027-01-15T08:00:00Z (in 59 m; renewed when needed)
+    kept     in a file that only you can read
     ");
 }
 
@@ -46,6 +48,7 @@ fn what_is_not_known_is_left_out() {
     client   me\u{1b}[2J
     expires  nobody said when
     bound    to a key of this machine
+    kept     in a file that only you can read
     ");
 }
 
@@ -95,7 +98,8 @@ fn programs_get_everything_that_is_known() {
       "clientId": "s6BhdRkqt3",
       "expires": "2027-01-15T08:00:00Z",
       "renews": true,
-      "bound": false
+      "bound": false,
+      "sealed": false
     }
     "#);
 }

@@ -17,7 +17,8 @@ use crate::target::{Target, Words};
 ///
 /// Finds out who gives tokens for the server, registers there unless --client-id says by what we are known,
 /// opens a browser, and waits until you have logged in. All other commands then use the login, and renew it
-/// when that is needed; they never open a browser. It is kept in a file that only you can read.
+/// when that is needed; they never open a browser. It is kept in a file that only you can read, which --keyring
+/// seals.
 ///
 /// Without a browser on this machine use --no-browser: the address is printed, or a code that is typed on
 /// another device if the authorization server knows that.
@@ -47,6 +48,14 @@ pub(crate) struct Wish {
     /// Come back to this address of this machine, as it is registered for --client-id: http://127.0.0.1:8976/callback
     #[arg(long, value_name = "URI")]
     pub(crate) redirect_uri: Option<String>,
+
+    /// Seal the file of all logins with a key in the keyring of the system; it stays sealed
+    #[arg(long)]
+    pub(crate) keyring: bool,
+
+    /// Take the seal from the file of all logins
+    #[arg(long, conflicts_with = "keyring")]
+    pub(crate) no_keyring: bool,
 }
 
 impl Login {

@@ -14,8 +14,8 @@ use crate::target::{Target, Words};
 
 /// Show as whom you are logged in, to one server or to all of them
 ///
-/// Says who gave the tokens, to whom, what they are good for and when they end. No token is ever shown, and
-/// nobody is asked: who you are is read from the tokens that are kept.
+/// Says who gave the tokens, to whom, what they are good for, when they end and how they are kept. No token is
+/// ever shown, and nobody is asked: who you are is read from the tokens that are kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Whoami {
     /// The server: its URL, or its name in a configuration
@@ -35,7 +35,14 @@ impl Whoami {
                     context.voice.say("you are logged in nowhere\n");
                     Ok(())
                 }
-                (false, false) => context.print(&account::table(&accounts, now, context.width())),
+                (false, false) => {
+                    context.print(&account::table(&accounts, now, context.width()))?;
+                    let kept = accounts.first().map(account::Account::kept);
+                    context
+                        .voice
+                        .say(&format!("kept {}\n", kept.unwrap_or_default()));
+                    Ok(())
+                }
             };
         }
         let (target, words) = Words::split("whoami", self.target, &[])?;

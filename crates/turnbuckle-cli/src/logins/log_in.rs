@@ -1,7 +1,7 @@
 //! `turnbuckle login`, step by step: what the server wants, who gives it, and whether it then does.
 
 use turnbuckle_auth::client::discovery::{self, Found};
-use turnbuckle_auth::client::{Grant, OAuth};
+use turnbuckle_auth::client::{FileForm, Grant, OAuth};
 use turnbuckle_auth::{self as auth, Challenge, Scopes, Step};
 use turnbuckle_client::{ConnectError, TransportError};
 
@@ -30,6 +30,11 @@ pub(crate) async fn log_in(
         Failure::not_asked("there is no folder to keep the login in")
             .hint("set HOME, or XDG_STATE_HOME")
     })?;
+    // First of all: nobody should log in only to hear that the keyring is locked.
+    if let Some(form) = form(wish) {
+        store.keep_as(form).await?;
+    }
+    let form = store.form().await?;
     let door = knock(target, remote, context).await?;
     let Some(way) = way(door, remote, wish, context).await? else {
         return Ok(None);
@@ -44,7 +49,7 @@ pub(crate) async fn log_in(
     let login = oauth.log_in(&way.challenges).await;
     let login = login.map_err(|failure| explained(&failure, context))?;
     try_out(target, remote, &oauth, context).await?;
-    Ok(Some(account(&login)))
+    Ok(Some(account(&login, form)))
 }
 
 /// What a server says to somebody it does not know.
@@ -112,6 +117,15 @@ fn grant(wish: &Wish, on_another_device: bool) -> Grant {
         (true, _) => Grant::ClientCredentials,
         (false, true) => Grant::Device,
         (false, false) => Grant::Code,
+    }
+}
+
+/// Returns how the user wants logins to be kept; nothing if as before.
+fn form(wish: &Wish) -> Option<FileForm> {
+    match (wish.keyring, wish.no_keyring) {
+        (true, _) => Some(FileForm::Sealed),
+        (false, true) => Some(FileForm::Plain),
+        (false, false) => None,
     }
 }
 

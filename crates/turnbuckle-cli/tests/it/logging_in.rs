@@ -13,7 +13,7 @@ use crate::stage::Stage;
 use crate::terminal::Session;
 
 /// A login that is under way.
-struct Begun {
+pub(crate) struct Begun {
     child: Child,
     talk: BufReader<std::process::ChildStderr>,
     said: String,
@@ -23,7 +23,7 @@ struct Begun {
 
 impl Begun {
     /// Begins to log in, and reads the address of the page.
-    fn new(mut command: Command) -> Self {
+    pub(crate) fn new(mut command: Command) -> Self {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut talk = BufReader::new(child.stderr.take().unwrap());
@@ -46,7 +46,7 @@ impl Begun {
     }
 
     /// Does what a browser does with the page, and returns what it shows in the end.
-    fn browse(&self) -> String {
+    pub(crate) fn browse(&self) -> String {
         let sent_on = get(&self.page);
         let mut lines = sent_on.lines();
         let location = lines.find_map(|line| line.strip_prefix("Location: "));
@@ -54,7 +54,7 @@ impl Begun {
     }
 
     /// Waits for its end, and returns all that can be seen.
-    fn end(mut self, stage: &Stage, authority: &Authority) -> String {
+    pub(crate) fn end(mut self, stage: &Stage, authority: &Authority) -> String {
         self.talk.read_to_string(&mut self.said).unwrap();
         let mut output = self.child.wait_with_output().unwrap();
         output.stderr = self.said.into_bytes();
@@ -63,7 +63,7 @@ impl Begun {
 }
 
 /// Takes out what is different each time.
-fn tidy(text: &str, authority: &Authority) -> String {
+pub(crate) fn tidy(text: &str, authority: &Authority) -> String {
     let line = |line: &str| match line {
         line if line.starts_with("  http") => {
             let place = line.split('?').next().unwrap_or(line);
@@ -77,7 +77,7 @@ fn tidy(text: &str, authority: &Authority) -> String {
     text.replace(host, "HOST").lines().map(line).collect()
 }
 
-fn log_in(stage: &Stage, authority: &Authority) -> String {
+pub(crate) fn log_in(stage: &Stage, authority: &Authority) -> String {
     let url = authority.url();
     let begun = Begun::new(stage.command(&["login", &url, "--no-browser"]));
     begun.browse();
@@ -90,7 +90,7 @@ fn kept(stage: &Stage) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-const LOGINS: &str = ".local/state/turnbuckle/logins/logins.json";
+pub(crate) const LOGINS: &str = ".local/state/turnbuckle/logins/logins.json";
 
 fn run(stage: &Stage, authority: &Authority, words: &[&str]) -> String {
     tidy(&stage.run(words), authority)
@@ -119,6 +119,7 @@ fn a_login_is_made_and_used_and_ended() {
     scopes   weather:read
     client   client-1
     expires  …
+    kept     in a file that only you can read
     --- stderr
     Log in at HOST:
 
@@ -137,10 +138,13 @@ fn a_login_is_made_and_used_and_ended() {
     scopes   weather:read
     client   client-1
     expires  …
+    kept     in a file that only you can read
     ");
     insta::assert_snapshot!(run(&stage, &authority, &["whoami"]), @r"
     server                      subject          issuer                  expires  scopes
     http://HOST/mcp  ada@example.com  http://HOST  renewed  weather:read
+    --- stderr
+    kept in a file that only you can read
     ");
     insta::assert_snapshot!(run(&stage, &authority, &["whoami", "--json"]), @r#"
     {
@@ -156,7 +160,8 @@ fn a_login_is_made_and_used_and_ended() {
           "clientId": "client-1",
           "expires": …
           "renews": true,
-          "bound": false
+          "bound": false,
+          "sealed": false
         }
       ]
     }
@@ -396,6 +401,7 @@ fn a_code_is_typed_on_another_device() {
     scopes   weather:read
     client   client-1
     expires  …
+    kept     in a file that only you can read
     --- stderr
     Log in on any device, within 10 min:
 
@@ -434,6 +440,7 @@ fn a_browser_is_opened_with_the_address_as_one_word() {
     scopes   weather:read
     client   client-1
     expires  …
+    kept     in a file that only you can read
     --- stderr
     Log in at HOST:
 

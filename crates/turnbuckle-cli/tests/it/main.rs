@@ -11,9 +11,13 @@ mod failures;
 mod faults;
 mod flow;
 mod http;
+#[cfg(feature = "keyring")]
+mod keyring;
 mod listening;
 mod lists;
 mod logging_in;
+#[cfg(not(feature = "keyring"))]
+mod no_keyring;
 mod programs;
 mod serve;
 #[cfg(feature = "tls")]

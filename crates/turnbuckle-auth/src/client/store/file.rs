@@ -1,6 +1,9 @@
 //! A store in a folder that only its owner can read.
 
 mod disk;
+mod kept;
+mod key;
+mod seal;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +24,11 @@ use turnbuckle_protocol::guard::BoxFuture;
 
 use super::{super::registration::Registered, Login, Store, StoreLock};
 use crate::{Failure, Step};
-use disk::{Disk, Kept};
+use disk::Disk;
+use kept::Kept;
+
+pub use kept::FileForm;
+pub use key::{Keyring, SealingKey};
 
 /// Keeps logins in a folder of its own, for every process of this user.
 ///
@@ -29,6 +36,9 @@ use disk::{Disk, Kept};
 /// found open to others is closed before it is used. The file is replaced as a whole and is on the disk before a token is
 /// used, so that a crash leaves either the old one or the new one. A file that cannot be read is an error and is never
 /// written over.
+///
+/// Who has the rights of the user, or an old disk, can still read it. With a [`keyring`](FileStore::keyring) the file can be
+/// [sealed](FileStore::keep_as): then it tells something only to who can also ask the keyring.
 #[derive(Clone)]
 pub struct FileStore {
     disk: Arc<Disk>,
@@ -44,9 +54,17 @@ impl FileStore {
     /// It must belong to this store alone, since nobody else will be able to look into it.
     pub fn new(folder: impl Into<PathBuf>) -> FileStore {
         FileStore {
-            disk: Arc::new(Disk::new(folder.into())),
+            disk: Arc::new(Disk::new(folder.into(), None)),
             patience: FileStore::PATIENCE,
         }
+    }
+
+    /// Has this keyring at hand for a file that is sealed, or is to be; until then it is not asked.
+    #[must_use]
+    pub fn keyring(mut self, keyring: impl Keyring) -> FileStore {
+        let folder = self.disk.folder().to_owned();
+        self.disk = Arc::new(Disk::new(folder, Some(Arc::new(keyring))));
+        self
     }
 
     /// Waits this long for another process, instead of [`PATIENCE`](FileStore::PATIENCE).
@@ -64,6 +82,21 @@ impl FileStore {
     /// Returns every login that is kept, in the order of the URLs of their servers.
     pub async fn logins(&self) -> Result<Vec<Login>, Failure> {
         self.read(|kept| kept.logins.into_values().collect()).await
+    }
+
+    /// Returns the form of the file; one that is not there yet begins as a plain one.
+    pub async fn form(&self) -> Result<FileForm, Failure> {
+        let disk = Arc::clone(&self.disk);
+        aside(move || disk.form()).await
+    }
+
+    /// Brings the file into a form, which it keeps from then on, whoever writes it.
+    ///
+    /// To be sealed it takes a [`keyring`](FileStore::keyring), which is given a key if it has none yet. To be plain again, it takes
+    /// the one that it was sealed with; the key stays there. Whatever fails, the file is as it was.
+    pub async fn keep_as(&self, form: FileForm) -> Result<(), Failure> {
+        let disk = Arc::clone(&self.disk);
+        aside(move || disk.keep_as(form)).await
     }
 
     async fn read<T: Send + 'static>(

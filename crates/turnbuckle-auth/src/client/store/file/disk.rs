@@ -1,76 +1,120 @@
 //! The folder: read, replaced as a whole, and closed to everybody else.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
 use fs4::{FileExt, TryLockError};
-use serde::{Deserialize, Serialize};
 
-use super::super::{super::registration::Registered, Login};
+use super::{
+    Keyring,
+    kept::{FileForm, Kept, Unreadable, Written},
+    seal::Seal,
+};
 use crate::{Failure, Step};
 
 /// More than any user has logins.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The version of the file that is written, and the newest that is read.
-const VERSION: u32 = 1;
-
-/// What the file holds.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
-    version: u32,
-    #[serde(default)]
-    pub(super) logins: BTreeMap<String, Login>,
-    #[serde(default)]
-    pub(super) registrations: BTreeMap<String, Registered>,
-}
-
-/// The folder, and what is done in it; every function may wait for the disk.
+/// The folder, and what is done in it; every function may wait for the disk, and for the keyring.
 pub(super) struct Disk {
     folder: PathBuf,
     file: PathBuf,
+    seal: Seal,
+    /// How long the file may be.
+    pub(super) most: u64,
 }
 
 impl Disk {
-    pub(super) fn new(folder: PathBuf) -> Disk {
+    pub(super) fn new(folder: PathBuf, keyring: Option<Arc<dyn Keyring>>) -> Disk {
         let file = folder.join("logins.json");
-        Disk { folder, file }
+        let seal = Seal::new(file.clone(), keyring);
+        Disk {
+            folder,
+            file,
+            seal,
+            most: MOST_BYTES,
+        }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(super) fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Reads what is kept; nothing is kept where there is no file yet.
+    /// Returns the form of the file, without opening it.
+    pub(super) fn form(&self) -> Result<FileForm, Failure> {
+        self.written().map(|written| written.form())
+    }
+
+    /// Reads what is kept.
     pub(super) fn read(&self) -> Result<Kept, Failure> {
+        self.open(self.written()?)
+    }
+
+    fn open(&self, written: Written) -> Result<Kept, Failure> {
+        match written {
+            Written::Plain(kept) => Ok(kept),
+            Written::Sealed(sealed) => self.seal.open(&sealed)?.map_err(|why| self.unreadable(why)),
+        }
+    }
+
+    /// Reads the file; nothing is kept where there is none yet.
+    fn written(&self) -> Result<Written, Failure> {
         let file = match File::open(&self.file) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::nothing()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Written::Plain(Kept::nothing()));
+            }
             Err(error) => return Err(self.failure("cannot be read", &error)),
         };
         private::close_folder(&self.folder).map_err(|error| self.open_to_others(&error))?;
         private::close_file(&file).map_err(|error| self.open_to_others(&error))?;
         let mut bytes = Vec::new();
-        file.take(MOST_BYTES + 1)
+        file.take(self.most + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| self.failure("cannot be read", &error))?;
-        self.parse(&bytes)
+        if bytes.len() as u64 > self.most {
+            return Err(self.too_long());
+        }
+        Written::parse(&bytes).map_err(|why| self.unreadable(why))
     }
 
-    /// Reads, changes and writes while nobody else does.
+    /// Reads, changes and writes while nobody else does; the file stays in its form.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Kept) -> T) -> Result<T, Failure> {
+        // A keyring may ask the user first: nobody has to wait for that at the lock.
+        self.read()?;
         let _lock = self.lock_for_writing()?;
-        let mut kept = self.read()?;
+        let written = self.written()?;
+        let form = written.form();
+        let mut kept = self.open(written)?;
         let changed = change(&mut kept);
-        self.write(&kept)
-            .map_err(|error| self.failure("cannot be written", &error))?;
+        self.write(&kept, form)?;
         Ok(changed)
+    }
+
+    /// Brings the file into a form while nobody else writes; that it can be opened is known then.
+    pub(super) fn keep_as(&self, form: FileForm) -> Result<(), Failure> {
+        self.read()?;
+        if form == FileForm::Sealed {
+            self.seal.find()?;
+        }
+        let _lock = self.lock_for_writing()?;
+        let written = self.written()?;
+        let is_done = written.form() == form;
+        let kept = self.open(written)?;
+        match is_done {
+            true => Ok(()),
+            false => self.write(&kept, form),
+        }
     }
 
     /// Locks a file of this name until it is closed; nothing if somebody else has.
@@ -108,8 +152,20 @@ impl Disk {
             .map_err(|error| self.failure("cannot be locked", &error))
     }
 
+    fn write(&self, kept: &Kept, form: FileForm) -> Result<(), Failure> {
+        let bytes = match form {
+            FileForm::Plain => kept.plain(),
+            FileForm::Sealed => kept.sealed(&self.seal.key()?)?,
+        };
+        if bytes.len() as u64 > self.most {
+            return Err(self.too_long());
+        }
+        self.replace(&bytes)
+            .map_err(|error| self.failure("cannot be written", &error))
+    }
+
     /// Replaces the file as a whole, and returns when it is on the disk.
-    fn write(&self, kept: &Kept) -> io::Result<()> {
+    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let draft = self.folder.join("logins.json.new");
         // Left behind by a crash; whose rights it has, nobody knows.
         match fs::remove_file(&draft) {
@@ -120,29 +176,11 @@ impl Disk {
         options.write(true).create_new(true);
         private::only_for_the_user(&mut options);
         let mut file = options.open(&draft)?;
-        let mut json = serde_json::to_vec_pretty(kept)?;
-        json.push(b'\n');
-        file.write_all(&json)?;
+        file.write_all(bytes)?;
         file.sync_all()?;
         drop(file);
         fs::rename(&draft, &self.file)?;
         private::sync_folder(&self.folder)
-    }
-
-    fn parse(&self, bytes: &[u8]) -> Result<Kept, Failure> {
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
-        }
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(self.damaged(&format!("it has more than {MOST_BYTES} bytes")));
-        }
-        let version: Version =
-            serde_json::from_slice(bytes).map_err(|error| self.damaged(&position(&error)))?;
-        if version.version > VERSION {
-            return Err(self.newer());
-        }
-        serde_json::from_slice(bytes).map_err(|error| self.damaged(&position(&error)))
     }
 
     fn failure(&self, what: &str, error: &io::Error) -> Failure {
@@ -160,6 +198,21 @@ impl Disk {
             .cure("keep logins in a folder that belongs to you, and to nothing else")
     }
 
+    fn unreadable(&self, why: Unreadable) -> Failure {
+        match why {
+            Unreadable::Damaged(place) => self.damaged(&place),
+            Unreadable::Newer => self.newer(),
+        }
+    }
+
+    fn too_long(&self) -> Failure {
+        let file = self.file.display();
+        let reason = format!("`{file}` cannot have more than {} bytes", self.most);
+        Failure::new(Step::Store, reason).cure(format!(
+            "nothing was changed; move `{file}` away and log in again"
+        ))
+    }
+
     fn damaged(&self, why: &str) -> Failure {
         let file = self.file.display();
         Failure::new(Step::Store, format!("`{file}` cannot be understood: {why}")).cure(format!(
@@ -172,21 +225,6 @@ impl Disk {
         Failure::new(Step::Store, format!("`{file}` is of a newer version"))
             .cure("nothing was changed; use the newer program, or another folder")
     }
-}
-
-impl Kept {
-    fn nothing() -> Kept {
-        Kept {
-            version: VERSION,
-            logins: BTreeMap::new(),
-            registrations: BTreeMap::new(),
-        }
-    }
-}
-
-/// Where a file is damaged; what stands there may be a secret.
-fn position(error: &serde_json::Error) -> String {
-    format!("line {}, column {}", error.line(), error.column())
 }
 
 #[cfg(unix)]

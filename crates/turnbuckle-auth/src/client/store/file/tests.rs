@@ -1,3 +1,5 @@
+mod sealed;
+
 use std::{
     fs,
     path::Path,
@@ -129,7 +131,7 @@ async fn a_file_that_cannot_be_understood_is_told_and_never_written_over() {
     store.save(&login(SERVER, "sesame")).await.unwrap();
     let whole = fs::read(store.path()).unwrap();
     let half = whole[..whole.len() / 2].to_vec();
-    let newer = br#"{"version":2,"logins":[]}"#.to_vec();
+    let newer = br#"{"version":3,"logins":[]}"#.to_vec();
     let other = br#"{"version":1,"logins":{"sesame":"sesame"}}"#.to_vec();
 
     for (damaged, said) in [
