@@ -62,7 +62,7 @@ impl fmt::Display for Unknown {
         write!(f, "there is no rule `{}`", self.name)?;
         match self.nearest.is_empty() {
             true => Ok(()),
-            false => write!(f, "; near are `{}`", self.nearest.join("`, `")),
+            false => write!(f, " (nearest: `{}`)", self.nearest.join("`, `")),
         }
     }
 }

@@ -41,7 +41,7 @@ fn what_nobody_knows_is_an_error() {
 
     assert_eq!(
         error("base.unknown-metod"),
-        "there is no rule `base.unknown-metod`; near are `base.unknown-method`"
+        "there is no rule `base.unknown-metod` (nearest: `base.unknown-method`)"
     );
     assert_eq!(
         error("base.unknown-method 2025-11-26"),
