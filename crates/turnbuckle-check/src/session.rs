@@ -175,6 +175,29 @@ impl Session {
         }
     }
 
+    /// Makes up a POST with a request in it, to be changed before it is [sent](Self::exchange).
+    pub(crate) fn draft(&self, method: &str, params: Value) -> Result<Draft, Unmet> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let message = self.speech.request(id, method, params);
+        let headers = self.speech.headers(&message, self.id.as_deref());
+        let draft = self.http()?.request("POST").headers(headers);
+        Ok(draft.body(message.to_string()))
+    }
+
+    /// Makes up a POST with a request that does nothing.
+    pub(crate) fn harmless(&self) -> Result<Draft, Unmet> {
+        match self.speech.has_handshake() {
+            true => self.draft("ping", json!({})),
+            false => self.draft("server/discover", json!({})),
+        }
+    }
+
+    /// Sends what was made up, and waits for the answer.
+    pub(crate) async fn exchange(&self, draft: Draft) -> Result<Answer, Unmet> {
+        let pending = self.under_way(draft.id(), draft);
+        self.answer(pending).await
+    }
+
     fn post(
         &self,
         id: Option<Value>,
@@ -188,6 +211,10 @@ impl Session {
             true => draft.deliberate(),
             false => draft,
         };
+        self.under_way(id, draft)
+    }
+
+    fn under_way(&self, id: Option<Value>, draft: Draft) -> Pending {
         let posting = match self.speech.has_handshake() {
             true => Posting::resumable(draft, self.tape.clone()),
             false => Posting::start(draft, self.tape.clone()),
@@ -228,7 +255,7 @@ impl Session {
                     let what = format!("no answer within {patience:?}");
                     return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
                 }
-                Some(Said::Head(status, number)) => pending.head(status, number, &self.tape),
+                Some(Said::Head(status, number)) => pending.head(status, number),
                 Some(Said::Message(number)) if self.is_beside(own, &pending) => {
                     if !own {
                         self.hear_entry(number).await;

@@ -1,5 +1,294 @@
-//! Streams of events, and taking them up again.
+//! Streams of events: what is on them, and what becomes of them.
 
-use crate::rule::Rule;
+mod seen;
+mod watched;
 
-pub(crate) const RULES: &[Rule] = &[];
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use self::seen::{Stream, streams};
+use crate::outcome::{Outcome, Seen, Unmet};
+use crate::rule::{Area, On, Rule};
+use crate::tape::Tape;
+use crate::visit::Visit;
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule::server("streams.events-are-messages", Area::Streams, &["http.sse.event-format"])
+        .says("The data of an event is a whole message of JSON-RPC.")
+        .cure("Write each message as one event: `data:` and the JSON, without a line break, then an empty line.")
+        .on(On::Http)
+        .look(|_, tape| events_are_messages(tape)),
+    Rule::server(
+        "streams.own-messages-only",
+        Area::Streams,
+        &["http.sse.modern-related", "http.sse.messages-related"],
+    )
+    .says("What comes on the stream of a request belongs to that request.")
+    .cure("Send answers on the stream of their own request, and news of changes where somebody listens to them.")
+    .on(On::Http)
+    .look(|_, tape| own_messages(tape)),
+    Rule::server("streams.no-requests", Area::Streams, &["http.sse.modern-no-requests"])
+        .says("The server sends no requests: it asks for input in its results.")
+        .cure("Answer with `input_required` instead of sending a request to the client.")
+        .on(On::Http)
+        .look(|_, tape| no_requests(tape)),
+    Rule::server("streams.not-buffered", Area::Streams, &["http.sse.no-buffering-header"])
+        .says("A stream begins with `X-Accel-Buffering: no`, so that proxies hold nothing back.")
+        .cure("Send `X-Accel-Buffering: no` with every stream.")
+        .on(On::Http)
+        .look(|_, tape| not_buffered(tape)),
+    Rule::server("streams.event-ids-unique", Area::Streams, &["http.resume.event-id-unique"])
+        .says("No two events of a session have the same id, on whatever streams they are.")
+        .cure("Put the stream into the id of an event, or count over all streams of a session.")
+        .on(On::Http)
+        .look(|_, tape| event_ids(tape)),
+    Rule::server("streams.get-without-answers", Area::Streams, &["http.get.no-response"])
+        .says("No answer comes on a stream that GET has opened, unless it resumes another.")
+        .cure("Send answers on the stream of their request only.")
+        .on(On::Http)
+        .look(|_, tape| get_without_answers(tape)),
+    Rule::server("streams.each-message-once", Area::Streams, &["http.streams.no-broadcast"])
+        .says("Each message is sent on one stream only.")
+        .cure("Choose one of the open streams for a message instead of sending it on all of them.")
+        .on(On::Http)
+        .look(|_, tape| each_once(tape)),
+    Rule::server("streams.primed", Area::Streams, &["http.sse.prime"])
+        .says("A stream begins with an event that has an id and no data, from which it can be resumed.")
+        .cure("Send `id: …` and an empty `data:` as the first event of a stream.")
+        .on(On::Http)
+        .look(|_, tape| primed(tape)),
+    Rule::server(
+        "streams.answer-comes",
+        Area::Streams,
+        &["http.sse.response-eventually", "http.sse.no-early-close"],
+    )
+    .says("The answer to a request comes on the stream that was opened for it.")
+    .cure("Close the stream of a request when its answer was sent, not before.")
+    .on(On::Http)
+    .ask(|visit| Box::pin(watched::answer_comes(visit))),
+    Rule::server(
+        "streams.end-after-answer",
+        Area::Streams,
+        &["http.sse.close-after", "http.sse.modern-final-closes"],
+    )
+    .says("The stream of a request ends after its answer.")
+    .cure("Close the stream of a request when its answer was sent.")
+    .on(On::Http)
+    .ask(|visit| Box::pin(watched::ends(visit))),
+    Rule::server("streams.replay-own", Area::Streams, &["http.resume.same-stream"])
+        .says("A stream that is resumed brings its own messages, and none of another.")
+        .cure("Find the stream by the id of its event, and replay what followed on that one.")
+        .on(On::Http)
+        .ask(|visit| Box::pin(watched::replays_own(visit))),
+    Rule::server("streams.survive-disconnection", Area::Streams, &["http.sse.disconnect-not-cancel"])
+        .says("A request goes on when its connection is lost: its answer comes when the stream is resumed.")
+        .cure("Do not cancel a request because its connection has ended.")
+        .on(On::Http)
+        .ask(|visit| Box::pin(watched::survives(visit))),
+];
+
+fn events_are_messages(tape: &Tape) -> Outcome {
+    let mut seen = Vec::new();
+    for stream in some(tape)? {
+        for (at, entry) in &stream.events {
+            let named = entry
+                .event
+                .as_ref()
+                .is_some_and(|event| event.name == "message");
+            if !named || entry.text.is_empty() {
+                continue;
+            }
+            match entry.json() {
+                Some(Value::Object(_) | Value::Array(_)) => seen.push(*at),
+                _ => {
+                    let what = "the data of an event is no message";
+                    return Err(Unmet::broken(what, [stream.sent, *at]));
+                }
+            }
+        }
+    }
+    seen.truncate(1);
+    Seen::at(seen)
+}
+
+fn own_messages(tape: &Tape) -> Outcome {
+    let mut seen = Vec::new();
+    for stream in some(tape)?.iter().filter(|stream| stream.answers_request()) {
+        let method = stream.request["method"].as_str().unwrap_or_default();
+        for (at, message) in stream.messages() {
+            let name = message["method"].as_str().unwrap_or_default();
+            let changes =
+                name.ends_with("/list_changed") || name == "notifications/resources/updated";
+            if changes && stream.is_modern() && method != "subscriptions/listen" {
+                let what = format!("`{name}` on the stream of `{method}`");
+                return Err(Unmet::broken(what, [stream.sent, at]));
+            }
+            let answers = message.get("method").is_none() && message.get("id").is_some();
+            if answers && !message["id"].is_null() && message["id"] != stream.request["id"] {
+                let what = format!(
+                    "an answer to {} on the stream of {}",
+                    message["id"], stream.request["id"]
+                );
+                return Err(Unmet::broken(what, [stream.sent, at]));
+            }
+            seen.extend([stream.sent, at]);
+        }
+    }
+    seen.truncate(2);
+    Seen::at(seen)
+}
+
+fn no_requests(tape: &Tape) -> Outcome {
+    let all = some(tape)?;
+    for stream in &all {
+        let asks = |message: &Value| message.get("method").is_some() && message.get("id").is_some();
+        if let Some((at, message)) = stream.messages().find(|(_, message)| asks(message)) {
+            let what = format!("a request for {}", message["method"]);
+            return Err(Unmet::broken(what, [stream.sent, at]));
+        }
+    }
+    Seen::at(all.iter().take(1).flat_map(Stream::entries))
+}
+
+fn not_buffered(tape: &Tape) -> Outcome {
+    let all = some(tape)?;
+    for stream in &all {
+        let value = stream.head.header("x-accel-buffering");
+        if !value.is_some_and(|value| value.eq_ignore_ascii_case("no")) {
+            let what = "a stream without `X-Accel-Buffering: no`";
+            return Err(Unmet::broken(what, stream.entries()));
+        }
+    }
+    Seen::at(all.iter().take(1).flat_map(Stream::entries))
+}
+
+fn event_ids(tape: &Tape) -> Outcome {
+    let mut known: HashMap<(&str, &str), (usize, usize)> = HashMap::new();
+    let all = some(tape)?;
+    // What is replayed has the id that it had, and without a session nobody knows who is the same client.
+    let of_sessions = all
+        .iter()
+        .filter(|stream| !stream.resumes && stream.session.is_some());
+    for stream in of_sessions {
+        let session = stream.session.as_deref().unwrap_or_default();
+        let mut last = "";
+        for (at, entry) in &stream.events {
+            let id = entry.event.as_ref().map_or("", |event| &event.id);
+            // An event without an id of its own keeps the last one.
+            if id.is_empty() || id == last {
+                continue;
+            }
+            last = id;
+            if let Some((_, other)) = known.insert((session, id), (stream.channel, *at)) {
+                let what = format!("two events have the id `{id}`");
+                return Err(Unmet::broken(what, [other, *at]));
+            }
+        }
+    }
+    match known.is_empty() {
+        true => Err(Unmet::not_applicable("events have no ids")),
+        false => Seen::at(known.into_values().map(|(_, at)| at).take(2)),
+    }
+}
+
+fn get_without_answers(tape: &Tape) -> Outcome {
+    let all = streams(tape);
+    let mut opened = all
+        .iter()
+        .filter(|stream| stream.is_get && !stream.resumes)
+        .peekable();
+    if opened.peek().is_none() {
+        return Err(Unmet::not_applicable("GET opens no stream"));
+    }
+    let mut seen = Vec::new();
+    for stream in opened {
+        let answers =
+            |message: &Value| message.get("method").is_none() && message.get("id").is_some();
+        if let Some((at, message)) = stream.messages().find(|(_, message)| answers(message)) {
+            let what = format!(
+                "an answer to {} on a stream that GET has opened",
+                message["id"]
+            );
+            return Err(Unmet::broken(what, [stream.sent, at]));
+        }
+        seen.extend(stream.entries());
+    }
+    seen.truncate(2);
+    Seen::at(seen)
+}
+
+/// How many entries apart the copies of a message are at most.
+const NEAR: usize = 6;
+
+fn each_once(tape: &Tape) -> Outcome {
+    let all = streams(tape);
+    let all: Vec<_> = all
+        .iter()
+        .filter(|stream| !stream.resumes && stream.session.is_some())
+        .collect();
+    let mut seen = Vec::new();
+    for stream in all.iter().filter(|stream| stream.is_get) {
+        let beside =
+            |other: &&&Stream| other.session == stream.session && other.channel != stream.channel;
+        for other in all.iter().filter(beside) {
+            seen.extend([stream.sent, other.sent]);
+            for (at, message) in stream.messages() {
+                let copy = other
+                    .messages()
+                    .find(|(there, copy)| there.abs_diff(at) <= NEAR && *copy == message);
+                if let Some((there, _)) = copy {
+                    let what = "the same message on two streams";
+                    return Err(Unmet::broken(what, [at, there]));
+                }
+            }
+        }
+    }
+    match seen.is_empty() {
+        true => Err(Unmet::not_applicable(
+            "a session has no two streams at a time",
+        )),
+        false => Seen::at(seen.into_iter().take(2)),
+    }
+}
+
+fn primed(tape: &Tape) -> Outcome {
+    let all = streams(tape);
+    let mut answering = all
+        .iter()
+        .filter(|stream| stream.answers_request() && !stream.events.is_empty())
+        .peekable();
+    if answering.peek().is_none() {
+        return Err(Unmet::not_applicable(
+            "no request was answered with a stream",
+        ));
+    }
+    let mut seen = Vec::new();
+    for stream in answering {
+        let (at, first) = &stream.events[0];
+        let id = first.event.as_ref().map_or("", |event| &event.id);
+        if id.is_empty() || !first.text.is_empty() {
+            let what = "a stream begins with a message";
+            return Err(Unmet::broken(what, [stream.sent, *at]));
+        }
+        seen.extend([stream.sent, *at]);
+    }
+    seen.truncate(2);
+    Seen::at(seen)
+}
+
+/// Returns all streams; there has to be one.
+fn some(tape: &Tape) -> Result<Vec<Stream>, Unmet> {
+    let all = streams(tape);
+    match all.is_empty() {
+        true => Err(Unmet::not_applicable(
+            "the server has answered nothing with a stream",
+        )),
+        false => Ok(all),
+    }
+}
+
+/// Says that the server has no streams of the kind that is wanted.
+fn no_stream() -> Unmet {
+    Unmet::not_applicable("no request was answered with a stream")
+}

@@ -3,13 +3,12 @@
 use serde_json::Value;
 
 use super::posting::Posting;
-use crate::tape::Tape;
 
 /// A request that waits for its answer. Dropping it on HTTP closes its connection.
 pub(crate) struct Pending {
     /// The id by which its answer is known; a message without one has none.
     pub(crate) id: Option<Value>,
-    /// The entry of the request, once it is known.
+    /// The entry of the request.
     pub(crate) sent: Option<usize>,
     pub(super) status: Option<u16>,
     pub(super) head: Option<usize>,
@@ -30,17 +29,16 @@ impl Pending {
     pub(super) fn posted(id: Option<Value>, posting: Posting) -> Self {
         Self {
             id,
-            sent: None,
+            sent: Some(posting.sent),
             status: None,
             head: None,
             posting: Some(posting),
         }
     }
 
-    pub(super) fn head(&mut self, status: u16, number: usize, tape: &Tape) {
+    pub(super) fn head(&mut self, status: u16, number: usize) {
         self.status = Some(status);
         self.head = Some(number);
-        self.sent = tape.entry(number).answers;
     }
 
     /// Says whether the server took what was posted.

@@ -26,6 +26,8 @@ const LISTENING: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A request of HTTP that is under way. Dropping it closes its connection.
 pub(crate) struct Posting {
+    /// The entry of the request.
+    pub(super) sent: usize,
     said: mpsc::UnboundedReceiver<Said>,
     reading: JoinHandle<()>,
 }
@@ -46,7 +48,8 @@ impl Posting {
         Self::read(draft, tape, LISTENING, Lost::ForGood)
     }
 
-    fn read(draft: Draft, tape: Tape, patience: Duration, lost: Lost) -> Self {
+    fn read(mut draft: Draft, tape: Tape, patience: Duration, lost: Lost) -> Self {
+        let (_, sent) = draft.note();
         let (sender, said) = mpsc::unbounded_channel();
         let reader = Reader {
             tape,
@@ -55,7 +58,11 @@ impl Posting {
             lost,
         };
         let reading = tokio::spawn(reader.run(draft));
-        Self { said, reading }
+        Self {
+            sent,
+            said,
+            reading,
+        }
     }
 
     /// Returns what comes next; `None` if nothing does for so long.

@@ -46,6 +46,8 @@ pub(crate) struct Draft {
     headers: Vec<(String, String)>,
     body: Vec<u8>,
     deliberate: bool,
+    /// The number and the entry by which it is on the tape, once it is.
+    noted: Option<(usize, usize)>,
 }
 
 /// A response: its head is there, its body is read as wanted.
@@ -63,6 +65,8 @@ pub(crate) struct Reply {
     decoder: Decoder,
     chunk: Bytes,
     tape: Tape,
+    /// Whether it continues another stream.
+    resumes: bool,
     /// Why the body ended before its end.
     cut: Option<String>,
     /// Ends with the reply, unless the body was read to its end.
@@ -109,6 +113,7 @@ impl Caller {
             headers,
             body: Vec::new(),
             deliberate: false,
+            noted: None,
         }
     }
 
@@ -151,9 +156,16 @@ impl Draft {
         self
     }
 
+    /// Returns the id of the request that is the body.
+    pub(crate) fn id(&self) -> Option<serde_json::Value> {
+        let message: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        message.get("id").cloned()
+    }
+
     /// Asks for what followed an event of the stream that answered this request.
     pub(crate) fn resume(self, last: &str) -> Self {
         let mut draft = self.without("content-type").header("last-event-id", last);
+        draft.noted = None;
         draft.method = "GET".to_owned();
         draft.body = Vec::new();
         draft.header("accept", "text/event-stream")
@@ -165,14 +177,14 @@ impl Draft {
         self
     }
 
-    /// Sends it, and waits for the head of the response.
-    ///
-    /// That there is none counts as broken: whoever listens on HTTP answers.
-    pub(crate) async fn send(self) -> Result<Reply, Unmet> {
-        let (tape, patience) = (self.caller.tape.clone(), self.caller.patience);
+    /// Takes it down on the tape as it is now; returns its number there, and its entry.
+    pub(crate) fn note(&mut self) -> (usize, usize) {
+        if let Some(noted) = self.noted {
+            return noted;
+        }
         let channel = channel();
         let shown = |(name, value): &(String, String)| (name.to_lowercase(), masked(name, value));
-        let sent = tape.push(Entry {
+        let sent = self.caller.tape.push(Entry {
             head: Some(Head {
                 line: format!("{} {}", self.method, self.path),
                 headers: self.headers.iter().map(shown).collect(),
@@ -180,7 +192,17 @@ impl Draft {
             deliberate: self.deliberate,
             ..Entry::sent(channel, String::from_utf8_lossy(&self.body))
         });
+        *self.noted.insert((channel, sent))
+    }
+
+    /// Sends it, and waits for the head of the response.
+    ///
+    /// That there is none counts as broken: whoever listens on HTTP answers.
+    pub(crate) async fn send(mut self) -> Result<Reply, Unmet> {
+        let (tape, patience) = (self.caller.tape.clone(), self.caller.patience);
+        let (channel, sent) = self.note();
         let pool = self.caller.web.pool.clone();
+        let resumes = self.headers.iter().any(|(name, _)| name == "last-event-id");
         let answered = timeout(patience, self.exchange()).await;
         let (response, connection) = match answered {
             Ok(Ok(answered)) => answered,
@@ -216,6 +238,7 @@ impl Draft {
             }),
             chunk: Bytes::new(),
             tape,
+            resumes,
             cut: None,
             connection: Some(connection),
             pool,
@@ -287,12 +310,15 @@ impl Reply {
             let used = self.chunk.len() - rest.len();
             let _ = self.chunk.split_to(used);
             if let Ok(Some(event)) = next {
+                let known = || self.tape.has_event(&event.last_event_id, &event.data);
+                let replayed = self.resumes && known();
                 let number = self.tape.push(Entry {
                     event: Some(EventHead {
                         id: event.last_event_id,
                         name: event.name,
                     }),
                     answers: Some(self.sent),
+                    replayed,
                     ..Entry::received(self.channel, event.data)
                 });
                 return Event::Message(number);

@@ -41,6 +41,9 @@ struct Change {
     hears: Option<Arc<dyn Fn(&mut Hearing) + Send + Sync>>,
     request: Option<Arc<dyn Fn(&mut ::http::Request<Vec<u8>>) + Send + Sync>>,
     response: Option<Arc<dyn Fn(&::http::request::Parts, &mut Responding) + Send + Sync>>,
+    events: Option<Arc<dyn Fn(&::http::request::Parts, &mut String) + Send + Sync>>,
+    copied: Option<(&'static str, tokio::sync::broadcast::Sender<String>)>,
+    lingers: bool,
 }
 
 /// A message that the server is about to send.
@@ -63,7 +66,12 @@ pub(crate) struct Hearing {
     pub(crate) message: Value,
     /// What is answered in the server's place.
     pub(crate) answer: Option<Value>,
+    /// What came before on the same line; nothing on HTTP.
+    pub(crate) earlier: Vec<Value>,
 }
+
+/// Stands for a byte that is no UTF-8, in a text that is sent on a line.
+pub(crate) const NO_UTF8: char = '\u{10fffe}';
 
 /// A response that is about to be sent.
 pub(crate) struct Responding {
@@ -145,6 +153,27 @@ impl Mutant {
         self
     }
 
+    /// Changes events of streams as they are written; messages in them were changed before.
+    pub(crate) fn events(
+        mut self,
+        change: impl Fn(&::http::request::Parts, &mut String) + Send + Sync + 'static,
+    ) -> Self {
+        self.change.events = Some(Arc::new(change));
+        self
+    }
+
+    /// Copies what is said under a name on the stream of a request to all streams that GET has opened.
+    pub(crate) fn copies(mut self, method: &'static str) -> Self {
+        self.change.copied = Some((method, tokio::sync::broadcast::Sender::new(16)));
+        self
+    }
+
+    /// Never ends a stream.
+    pub(crate) fn lingers(mut self) -> Self {
+        self.change.lingers = true;
+        self
+    }
+
     /// Is another server than the good one.
     pub(crate) fn server(mut self, server: fn() -> Server) -> Self {
         self.server = server;
@@ -197,10 +226,11 @@ impl Change {
     }
 
     /// Applies what is wrong to a message on its way in.
-    fn heard(&self, message: Value) -> Hearing {
+    fn heard(&self, message: Value, earlier: &[Value]) -> Hearing {
         let mut hearing = Hearing {
             message,
             answer: None,
+            earlier: earlier.to_vec(),
         };
         if let Some(hears) = &self.hears {
             hears(&mut hearing);

@@ -11,6 +11,7 @@ mod http_sse;
 mod input;
 mod lifecycle;
 mod logging;
+mod mirrored;
 mod origins;
 mod pagination;
 mod progress;
@@ -37,6 +38,7 @@ fn all() -> Vec<Mutant> {
         eras::mutants(),
         stdio::mutants(),
         http::mutants(),
+        mirrored::mutants(),
         sessions::mutants(),
         streams::mutants(),
         origins::mutants(),

@@ -12,9 +12,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Frame, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 use turnbuckle_check::Target;
-use turnbuckle_protocol::codec::sse::{Decoder, Limits};
+use turnbuckle_protocol::codec::sse::{Decoder, Limits, Received};
 use turnbuckle_server::{
     Server,
     http::{Body, Http, Listener, Service, memory},
@@ -56,7 +56,7 @@ async fn answer(
         .unwrap_or_default();
     let asked: Option<Value> = serde_json::from_slice(&body).ok();
     if let Some(message) = asked.clone() {
-        let hearing = change.heard(message);
+        let hearing = change.heard(message, &[]);
         if let Some(answer) = hearing.answer {
             return json(answer.to_string());
         }
@@ -80,7 +80,7 @@ async fn answer(
         respond(&change, &asked_head, &mut responding);
         let body = match responding.body {
             Some(body) => Changed::whole(body),
-            None => Changed::stream(body, change, asked),
+            None => Changed::stream(body, change, asked_head, asked),
         };
         return Response::from_parts(responding.head, body);
     }
@@ -130,9 +130,10 @@ impl Changed {
     }
 
     /// Changes each event on its way; lets go of the server's body when nobody reads any more.
-    fn stream(mut body: Body, change: Change, asked: Option<Value>) -> Self {
+    fn stream(mut body: Body, change: Change, head: Parts, asked: Option<Value>) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
+            let mut copies = change.copied.as_ref().map(|(_, copies)| copies.subscribe());
             let mut decoder = Decoder::new(Limits {
                 line: 1 << 24,
                 event: 1 << 24,
@@ -140,9 +141,18 @@ impl Changed {
             loop {
                 let frame = tokio::select! {
                     frame = body.frame() => frame,
+                    Some(copy) = copy(&mut copies), if head.method == "GET" => {
+                        let _ = sender.send(copy.into()).await;
+                        continue;
+                    }
                     () = sender.closed() => return,
                 };
-                let Some(Ok(frame)) = frame else { return };
+                let Some(Ok(frame)) = frame else {
+                    if change.lingers {
+                        sender.closed().await;
+                    }
+                    return;
+                };
                 let Ok(data) = frame.into_data() else {
                     continue;
                 };
@@ -150,7 +160,7 @@ impl Changed {
                 let mut any = false;
                 while let Ok(Some(event)) = decoder.next(&mut rest) {
                     any = true;
-                    let text = encode(&event, &change, asked.as_ref());
+                    let text = encode(&event, &change, &head, asked.as_ref());
                     if sender.send(text.into()).await.is_err() {
                         return;
                     }
@@ -165,23 +175,38 @@ impl Changed {
     }
 }
 
-fn encode(
-    event: &turnbuckle_protocol::codec::sse::Received,
-    change: &Change,
-    asked: Option<&Value>,
-) -> String {
-    let id = match event.last_event_id.as_str() {
-        "" => String::new(),
-        id => format!("id: {id}\n"),
+async fn copy(copies: &mut Option<broadcast::Receiver<String>>) -> Option<String> {
+    copies.as_mut()?.recv().await.ok()
+}
+
+fn encode(event: &Received, change: &Change, head: &Parts, asked: Option<&Value>) -> String {
+    let mut lines = String::new();
+    if !event.last_event_id.is_empty() {
+        lines = format!("id: {}\n", event.last_event_id);
+    }
+    if event.name != "message" {
+        lines = format!("{lines}event: {}\n", event.name);
+    }
+    let message = serde_json::from_str::<Value>(&event.data);
+    let texts = match &message {
+        Ok(message) => {
+            let asked = asked.filter(|_| message.get("method").is_none());
+            change.said(message.clone(), asked.cloned())
+        }
+        Err(_) => vec![event.data.clone()],
     };
-    let Ok(message) = serde_json::from_str::<Value>(&event.data) else {
-        return format!("{id}data: {}\n\n", event.data);
-    };
-    let answers = message.get("method").is_none();
-    let asked = asked.filter(|_| answers).cloned();
-    let texts = change.said(message, asked);
-    let events = texts.iter().map(|text| format!("{id}data: {text}\n\n"));
-    events.collect()
+    let events = texts.iter().map(|text| format!("{lines}data: {text}\n\n"));
+    let mut events: String = events.collect();
+    if let Some(alter) = &change.events {
+        alter(head, &mut events);
+    }
+    if let (Some((method, copies)), Ok(message)) = (&change.copied, message)
+        && head.method == "POST"
+        && message["method"] == *method
+    {
+        let _ = copies.send(format!("data: {message}\n\n"));
+    }
+    events
 }
 
 impl hyper::body::Body for Changed {

@@ -1,9 +1,107 @@
 //! Methods, status codes and headers of HTTP: not quite right.
 
+use http::{HeaderValue, Request, StatusCode};
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
+
 use crate::mutant::Mutant;
 
+const VERSION: &str = "mcp-protocol-version";
+
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    vec![
+        Mutant::new("http.answer-kind", "answers are plain text").response(|_, responding| {
+            let kind = responding.head.headers.get_mut("content-type");
+            if let Some(kind) = kind.filter(|kind| *kind == "application/json") {
+                *kind = HeaderValue::from_static("text/plain");
+            }
+        }),
+        Mutant::new("http.notification-202", "200 for notifications")
+            .response(|_, responding| replace(&mut responding.head.status, 202, 200)),
+        Mutant::new("http.get", "204 for GET").response(|asked, responding| {
+            if asked.method == "GET" && responding.head.status == 200 {
+                responding.head.status = StatusCode::NO_CONTENT;
+                responding.body = Some(Vec::new());
+            }
+        }),
+        Mutant::new("http.unknown-method-404", "200 for unknown methods")
+            .response(|_, responding| replace(&mut responding.head.status, 404, 200)),
+        Mutant::new("http.version-header-400", "any version will do").request(|request| {
+            let version = request.headers().get(VERSION);
+            let known = |value: &HeaderValue| {
+                value
+                    .to_str()
+                    .is_ok_and(|text| text.parse::<Revision>().is_ok())
+            };
+            if !version.is_some_and(known) {
+                request.headers_mut().remove(VERSION);
+            }
+        }),
+        Mutant::new("http.version-header-default", "no version will not do").request(|request| {
+            if !request.headers().contains_key(VERSION) && method(request) == "ping" {
+                set(request, VERSION, "none");
+            }
+        }),
+        Mutant::new("http.modern-only-get", "404 for GET and DELETE")
+            .answers("server/discover", only_modern)
+            .response(|_, responding| replace(&mut responding.head.status, 405, 404)),
+        Mutant::new(
+            "http.modern-only-session",
+            "a session id where there is none",
+        )
+        .answers("server/discover", only_modern)
+        .response(|_, responding| {
+            let id = HeaderValue::from_static("one");
+            responding.head.headers.insert("mcp-session-id", id);
+        }),
+        Mutant::new("http.accept-in-any-order", "one text for `Accept`").request(|request| {
+            if request
+                .headers()
+                .get("accept")
+                .is_some_and(|kinds| kinds.as_bytes().starts_with(b"text/event-stream;"))
+            {
+                set(request, "accept", "nothing");
+            }
+        }),
+        Mutant::new(
+            "http.content-type-with-charset",
+            "one text for `Content-Type`",
+        )
+        .request(|request| {
+            if request
+                .headers()
+                .get("content-type")
+                .is_some_and(|kind| kind != "application/json")
+            {
+                set(request, "content-type", "text/plain");
+            }
+        }),
+        Mutant::new("http.content-type-checked", "all bodies are JSON")
+            .request(|request| set(request, "content-type", "application/json")),
+    ]
+}
+
+/// Says that there is no revision with a handshake.
+fn only_modern(message: &mut Value) {
+    message["result"]["supportedVersions"] = json!(["2026-07-28"]);
+}
+
+fn replace(status: &mut StatusCode, wrong: u16, right: u16) {
+    if *status == wrong {
+        *status = StatusCode::from_u16(right).unwrap();
+    }
+}
+
+/// Sets a header of a request.
+pub(super) fn set(request: &mut Request<Vec<u8>>, name: &'static str, value: &str) {
+    let value = HeaderValue::from_str(value).unwrap();
+    request.headers_mut().insert(name, value);
+}
+
+/// Returns the method of the message in a request.
+pub(super) fn method(request: &Request<Vec<u8>>) -> String {
+    let message: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+    message["method"].as_str().unwrap_or_default().to_owned()
 }
 
 #[tokio::test(start_paused = true)]

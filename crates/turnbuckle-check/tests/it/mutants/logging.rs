@@ -29,7 +29,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("logging.unknown-level", "takes any level, per request").answers(
             "server/discover",
             |message| {
-                if message.get("error").is_some() {
+                if message["error"]["code"] == -32602 {
                     message["error"]["code"] = (-32603).into();
                 }
             },

@@ -1,9 +1,25 @@
-//! Whom a server on HTTP lets in: `Origin` and `Host`: not quite right.
+//! Web pages and names that have no business here: let in.
 
+use http::StatusCode;
+
+use crate::good;
 use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    vec![
+        Mutant::new("origins.stranger-refused", "any web page is welcome").request(|request| {
+            request.headers_mut().remove("origin");
+        }),
+        Mutant::new("origins.stranger-403", "400 for a web page").response(|_, responding| {
+            if responding.head.status == 403 {
+                responding.head.status = StatusCode::BAD_REQUEST;
+            }
+        }),
+        Mutant::new("origins.host-checked", "any name will do").request(|request| {
+            let host = good::URL.trim_start_matches("http://");
+            super::http::set(request, "host", host.trim_end_matches("/mcp"));
+        }),
+    ]
 }
 
 #[tokio::test(start_paused = true)]

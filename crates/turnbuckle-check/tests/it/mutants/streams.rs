@@ -1,9 +1,116 @@
-//! Streams of events, and taking them up again: not quite right.
+//! Streams of events: not quite right.
 
-use crate::mutant::Mutant;
+use std::sync::{Arc, Mutex};
+
+use http::HeaderValue;
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
+
+use crate::mutant::{Mutant, Saying};
+
+const LAST: &str = "last-event-id";
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    vec![
+        Mutant::new("streams.events-are-messages", "greets on every stream")
+            .events(|_, events| events.push_str("data: \"hello\"\n\n")),
+        Mutant::new(
+            "streams.own-messages-only",
+            "tells of changes where nobody listens",
+        )
+        .says(|saying| {
+            if is_progress(saying) {
+                let method = "notifications/tools/list_changed";
+                saying
+                    .before
+                    .push(json!({ "jsonrpc": "2.0", "method": method }));
+            }
+        }),
+        Mutant::new("streams.no-requests", "sends requests").says(|saying| {
+            if is_progress(saying) {
+                let ping = json!({ "jsonrpc": "2.0", "id": "one", "method": "ping" });
+                saying.before.push(ping);
+            }
+        }),
+        Mutant::new("streams.not-buffered", "does not speak to proxies").response(
+            |_, responding| {
+                responding.head.headers.remove("x-accel-buffering");
+            },
+        ),
+        Mutant::new(
+            "streams.event-ids-unique",
+            "counts the events of each stream",
+        )
+        .events(|asked, events| {
+            if !asked.headers.contains_key(LAST) && events.starts_with("id: ") {
+                let rest = events.find('\n').unwrap();
+                events.replace_range(..rest, "id: first");
+            }
+        }),
+        Mutant::new("streams.get-without-answers", "answers again elsewhere").events(
+            |asked, events| {
+                if asked.method == "GET" && !asked.headers.contains_key(LAST) {
+                    events.push_str("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n");
+                }
+            },
+        ),
+        Mutant::new("streams.each-message-once", "logs on all streams")
+            .copies("notifications/message"),
+        Mutant::new("streams.primed", "begins with a message").events(|_, events| {
+            if events.ends_with("data: \n\n") {
+                events.clear();
+            }
+        }),
+        Mutant::new("streams.answer-comes", "closes early")
+            .in_revision(Revision::V2025_06_18)
+            .events(|asked, events| {
+                if asked.method == "POST" && !events.contains("\"method\"") {
+                    events.clear();
+                }
+                *events = without_ids(events);
+            }),
+        Mutant::new("streams.end-after-answer", "never ends a stream").lingers(),
+        replays_another(),
+        Mutant::new("streams.survive-disconnection", "forgets who has gone").response(
+            |asked, responding| {
+                if asked.headers.contains_key(LAST) && responding.head.status == 200 {
+                    responding.body = Some(Vec::new());
+                }
+            },
+        ),
+    ]
+}
+
+/// Answers the last call on whatever stream is resumed.
+fn replays_another() -> Mutant {
+    let called: Arc<Mutex<Value>> = Arc::default();
+    let known = called.clone();
+    Mutant::new("streams.replay-own", "replays another stream")
+        .request(move |request| {
+            let message: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+            if message["method"] == "tools/call" {
+                *known.lock().unwrap() = message["id"].clone();
+            }
+        })
+        .response(move |asked, responding| {
+            if asked.headers.contains_key(LAST) {
+                responding.head.status = http::StatusCode::OK;
+                let kind = HeaderValue::from_static("text/event-stream");
+                responding.head.headers.insert("content-type", kind);
+                let id = called.lock().unwrap().clone();
+                let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } });
+                responding.body = Some(format!("data: {answer}\n\n").into_bytes());
+            }
+        })
+}
+
+fn is_progress(saying: &Saying) -> bool {
+    saying.message["method"] == "notifications/progress"
+}
+
+fn without_ids(events: &str) -> String {
+    let lines = events.split_inclusive('\n');
+    lines.filter(|line| !line.starts_with("id: ")).collect()
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,96 @@
+//! The streams that a tape has on it.
+
+use serde_json::Value;
+
+use crate::tape::{Entry, Head, Tape, Way};
+
+/// A stream of events, and the request that opened it.
+pub(super) struct Stream {
+    /// The number that all its entries have.
+    pub(super) channel: usize,
+    /// The entry of the request.
+    pub(super) sent: usize,
+    /// The entry of the response.
+    pub(super) received: usize,
+    /// The message that was posted; null for GET.
+    pub(super) request: Value,
+    /// What the response said before its body.
+    pub(super) head: Head,
+    /// The session that it belongs to.
+    pub(super) session: Option<String>,
+    /// Whether it was opened by GET.
+    pub(super) is_get: bool,
+    /// Whether it continues another.
+    pub(super) resumes: bool,
+    /// Its events.
+    pub(super) events: Vec<(usize, Entry)>,
+    version: Option<String>,
+}
+
+impl Stream {
+    /// Returns the messages on it.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (usize, Value)> + '_ {
+        let events = self.events.iter();
+        events.filter_map(|(at, entry)| Some((*at, entry.json().filter(Value::is_object)?)))
+    }
+
+    /// Says whether it was opened for the answer to one request.
+    pub(super) fn answers_request(&self) -> bool {
+        self.request.get("id").is_some() && self.request.get("method").is_some()
+    }
+
+    /// Says whether the request is of a revision without sessions.
+    pub(super) fn is_modern(&self) -> bool {
+        let meta = &self.request["params"]["_meta"];
+        self.version.is_some() && !meta["io.modelcontextprotocol/protocolVersion"].is_null()
+    }
+
+    /// Returns the entries of the request and of the response.
+    pub(super) fn entries(&self) -> [usize; 2] {
+        [self.sent, self.received]
+    }
+}
+
+/// Finds all streams.
+pub(super) fn streams(tape: &Tape) -> Vec<Stream> {
+    let entries = tape.all();
+    let opened = entries
+        .iter()
+        .filter_map(|(number, entry)| open(tape, *number, entry));
+    let mut all: Vec<_> = opened.collect();
+    for (number, entry) in &entries {
+        if entry.event.is_some()
+            && entry.way == Way::Received
+            && let Some(stream) = all
+                .iter_mut()
+                .find(|stream| stream.channel == entry.channel)
+        {
+            stream.events.push((*number, entry.clone()));
+        }
+    }
+    all
+}
+
+fn open(tape: &Tape, received: usize, entry: &Entry) -> Option<Stream> {
+    let head = entry.head.clone().filter(|head| head.line == "200")?;
+    let kind = head.header("content-type")?.split(';').next()?.trim();
+    if !kind.eq_ignore_ascii_case("text/event-stream") {
+        return None;
+    }
+    let sent = entry.answers?;
+    let request = tape.entry(sent);
+    let asked = request.head.as_ref()?;
+    let header = |name: &str| asked.header(name).map(str::to_owned);
+    Some(Stream {
+        channel: entry.channel,
+        sent,
+        received,
+        session: header("mcp-session-id"),
+        is_get: asked.line.starts_with("GET "),
+        resumes: header("last-event-id").is_some(),
+        version: header("mcp-protocol-version"),
+        request: request.json().unwrap_or_default(),
+        head,
+        events: Vec::new(),
+    })
+}
