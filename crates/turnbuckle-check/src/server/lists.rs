@@ -80,7 +80,13 @@ pub(super) async fn is_declared(visit: &Visit, kind: Kind) -> Outcome {
     let session = visit.session().await?;
     let opening = session.opening.iter();
     let opening: Vec<_> = opening.flat_map(Answer::entries).collect();
-    if session.capabilities().get(kind.capability).is_some() {
+    let capabilities = session.capabilities();
+    if !capabilities.is_object() {
+        return Err(Unmet::not_tested(
+            "the server does not say what it declares",
+        ));
+    }
+    if capabilities.get(kind.capability).is_some() {
         return Seen::at(opening);
     }
     let answer = session.ask(kind.method, json!({})).await?;
