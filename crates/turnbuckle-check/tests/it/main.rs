@@ -4,3 +4,4 @@ mod clients;
 mod good;
 mod mutant;
 mod mutants;
+mod process;

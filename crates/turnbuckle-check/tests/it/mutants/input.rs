@@ -65,15 +65,6 @@ fn declared() -> Vec<Mutant> {
 
 fn rounds() -> Vec<Mutant> {
     vec![
-        Mutant::new("input.only-by-results", "asks by a request of its own")
-            .on_lines()
-            .says(|saying| {
-                if is_called(saying, "talk") {
-                    let request =
-                        json!({ "jsonrpc": "2.0", "id": "surprise", "method": "roots/list" });
-                    saying.before.push(request);
-                }
-            }),
         Mutant::new("input.only-where-allowed", "asks before it lists").answers(
             "prompts/list",
             |message| {
