@@ -31,7 +31,9 @@ fn declared() -> Vec<Mutant> {
         .in_revision(Revision::V2025_06_18)
         .says(|saying| {
             if saying.message["result"]["isError"] == true {
-                let request = json!({ "jsonrpc": "2.0", "id": "surprise", "method": "roots/list" });
+                // The id of what is answered makes it one that was not there before.
+                let id = format!("surprise-{}", saying.message["id"]);
+                let request = json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" });
                 saying.before.push(request);
             }
         }),

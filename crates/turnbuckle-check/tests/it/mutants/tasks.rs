@@ -214,7 +214,9 @@ fn offered() -> Vec<Mutant> {
                 task["statusMessage"] = "it comes to nothing".into();
                 task["error"] = json!({ "code": -32603, "message": "it comes to nothing" });
             }
-            remove(message, "/result", if failed { "result" } else { "" });
+            if failed {
+                remove(message, "/result", "result");
+            }
         }),
         Mutant::new("tasks.questions", "waits and does not say for what").answers("tasks/get", |message| {
             if message["result"]["status"] == "input_required" {
