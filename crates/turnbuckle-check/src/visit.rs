@@ -6,9 +6,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
 
-use crate::discovery::{
-    Call, Called, Discovered, List, Read, get_prompts, make_calls, read_resources,
-};
+use crate::discovery::{Call, Discovered, List, Read, get_prompts, read_resources};
 use crate::options::Options;
 use crate::outcome::Unmet;
 use crate::server::{Findings, Gathered};
@@ -31,7 +29,6 @@ pub(crate) struct Visit {
     pub(crate) tape: Tape,
     session: OnceCell<Result<Session, Unmet>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
-    called: OnceCell<Vec<Called>>,
     read: OnceCell<Vec<Read>>,
     prompted: OnceCell<Vec<Read>>,
     trials: OnceCell<Result<Trials, Unmet>>,
@@ -51,7 +48,6 @@ impl Visit {
             tape: Tape::default(),
             session: OnceCell::new(),
             discovered: OnceCell::new(),
-            called: OnceCell::new(),
             read: OnceCell::new(),
             prompted: OnceCell::new(),
             trials: OnceCell::new(),
@@ -153,16 +149,6 @@ impl Visit {
             )),
             false => Ok(calls),
         }
-    }
-
-    /// Returns all calls that may be made, made once, with what came of them.
-    pub(crate) async fn called(&self) -> Result<&[Called], Unmet> {
-        self.callable().await?;
-        let (session, discovered) = (self.session().await?, self.discovered().await?);
-        let making = self
-            .called
-            .get_or_init(|| make_calls(session, &discovered.calls));
-        Ok(making.await)
     }
 
     /// Returns the first resources that the server lists, read once, with what came of it.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::discovery::List;
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::session::Session;
+use crate::session::{Answer, Session};
 use crate::visit::Visit;
 
 /// A list that a server may have.
@@ -79,7 +79,7 @@ pub(super) async fn is_answered(visit: &Visit, kind: Kind) -> Outcome {
 pub(super) async fn is_declared(visit: &Visit, kind: Kind) -> Outcome {
     let session = visit.session().await?;
     let opening = session.opening.iter();
-    let opening: Vec<_> = opening.flat_map(|answer| answer.entries()).collect();
+    let opening: Vec<_> = opening.flat_map(Answer::entries).collect();
     let capabilities = session.capabilities();
     if !capabilities.is_object() {
         return Err(Unmet::not_tested(

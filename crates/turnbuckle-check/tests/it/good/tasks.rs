@@ -50,7 +50,7 @@ async fn fail() -> Result<&'static str, ToolError> {
 }
 
 async fn refuse() -> Result<&'static str, ToolError> {
-    Err(ToolError::protocol(RpcError::internal(
+    Err(ToolError::protocol(RpcError::invalid_params(
         "this always ends badly",
     )))
 }
