@@ -9,9 +9,12 @@
 //! - `server`, `client`: the rules, a file for each area.
 //! - [`report`]: what came of it, and how it is shown.
 
+pub mod baseline;
 pub mod catalogue;
 mod client;
+pub mod compliance;
 mod discovery;
+mod lives;
 mod options;
 mod outcome;
 mod overheard;
