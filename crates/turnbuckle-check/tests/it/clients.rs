@@ -1,7 +1,7 @@
 //! Clients: our own, with which nothing is wrong, and ones with which one small thing is.
 
 mod base;
-mod good;
+pub(crate) mod good;
 mod mutant;
 
 use turnbuckle_check::{catalogue, report::Grade, rule::Level};

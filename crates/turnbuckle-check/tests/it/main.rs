@@ -1,6 +1,7 @@
 //! The checker against servers and clients that are right, and against ones that are not quite.
 
 mod clients;
+mod compliance;
 mod good;
 mod mutant;
 mod mutants;
