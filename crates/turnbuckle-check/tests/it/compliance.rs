@@ -53,28 +53,23 @@ async fn page() -> String {
 
 async fn reports() -> Vec<Report> {
     let options = Options::default();
-    let server = |target| {
-        let options = options.clone();
-        async move {
-            check_server(&target, &options)
-                .await
-                .expect("our server is there")
-        }
-    };
-    let client_on_lines = ClientTarget::on_lines("good", clients::good::on_lines);
-    let client_on_http = ClientTarget::on_http("good", clients::good::on_http);
-    vec![
-        named(server(good::on_lines()).await, "our server on lines"),
-        named(server(good::on_http()).await, "our server on HTTP"),
-        named(
-            check_client(&client_on_lines, &options).await,
-            "our client on lines",
-        ),
-        named(
-            check_client(&client_on_http, &options).await,
-            "our client on HTTP",
-        ),
-    ]
+    let servers = [good::on_lines(), good::on_http()];
+    let clients = [
+        ClientTarget::on_lines("good", clients::good::on_lines),
+        ClientTarget::on_http("good", clients::good::on_http),
+    ];
+    let mut reports = Vec::new();
+    for (target, place) in servers.iter().zip(["lines", "HTTP"]) {
+        let report = check_server(target, &options).await;
+        let report = report.expect("our server is there");
+        reports.push(named(report, &format!("our server on {place}")));
+    }
+    for (target, place) in clients.iter().zip(["lines", "HTTP"]) {
+        let report = check_client(target, &options).await;
+        let report = report.expect("our client speaks something");
+        reports.push(named(report, &format!("our client on {place}")));
+    }
+    reports
 }
 
 fn named(mut report: Report, name: &str) -> Report {

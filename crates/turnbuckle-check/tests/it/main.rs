@@ -5,3 +5,4 @@ mod compliance;
 mod good;
 mod mutant;
 mod mutants;
+mod process;
