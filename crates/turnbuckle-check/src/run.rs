@@ -102,6 +102,7 @@ async fn visit(target: &Target, options: &Options, revision: Revision, count: &C
         .partition(|rule| matches!(rule.check, Check::Look(_)));
     for rule in asking.into_iter().chain(looking) {
         count.begin(options, revision, rule);
+        visit.renew();
         let outcome = judge(rule, &visit).await;
         let verdict = Verdict::of(outcome, &visit.tape);
         run.rulings.push(Ruling::new(rule, revision, verdict));

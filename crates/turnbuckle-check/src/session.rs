@@ -399,6 +399,11 @@ impl Session {
             .unwrap_or_default()
     }
 
+    /// Says whether the server has ended it. What HTTP carries has no end.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(&self.channel, Channel::Lines(line) if line.has_ended())
+    }
+
     /// Returns the line, where each message is one.
     pub(crate) fn line(&self) -> Result<&Line, Unmet> {
         match &self.channel {

@@ -4,7 +4,7 @@ mod asked;
 mod authorization;
 mod base;
 mod calls;
-mod good;
+pub(crate) mod good;
 mod http;
 mod lifecycle;
 mod mutant;

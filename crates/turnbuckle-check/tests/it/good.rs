@@ -31,7 +31,7 @@ pub(crate) fn server() -> Server {
     tasks::offer(server)
 }
 
-fn on_lines() -> Target {
+pub(crate) fn on_lines() -> Target {
     Target::streams("good", || async {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
@@ -40,7 +40,7 @@ fn on_lines() -> Target {
     })
 }
 
-fn on_http() -> Target {
+pub(crate) fn on_http() -> Target {
     let (connector, listener) = http::memory();
     tokio::spawn(http::serve(listener, server()));
     through(connector)

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod clients;
+mod compliance;
 mod good;
 mod mutant;
 mod mutants;

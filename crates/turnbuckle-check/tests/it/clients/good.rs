@@ -40,11 +40,11 @@ where
     run(http.into()).await;
 }
 
-async fn on_lines(dial: Dial) {
+pub(crate) async fn on_lines(dial: Dial) {
     through_lines(dial.connect().await.unwrap()).await;
 }
 
-async fn on_http(dial: Dial) {
+pub(crate) async fn on_http(dial: Dial) {
     let url = dial.url().to_owned();
     through_http(&url, move || {
         let dial = dial.clone();
