@@ -94,7 +94,7 @@ fn introduction(rules: &[&Rule], reports: &[&Report]) -> String {
             .collect();
         let _ = write!(
             text,
-            "The signs are for {}, in this order: ✓ kept, – not applicable, · not to be seen there.\n\n",
+            "The signs are for {}, in this order: ✓ kept, – not applicable, ? not tested, · not to be seen there.\n\n",
             names.join(" and for ")
         );
     }

@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
@@ -18,6 +20,9 @@ use crate::target::{Reach, Target};
 use crate::trials::Trials;
 use crate::wire::http::Caller;
 
+/// How many conversations are begun for rules to share: a server that ends them all is not kept alive for ever.
+const SESSIONS: usize = 8;
+
 /// A server, met in one revision on one transport: what rules look at.
 pub(crate) struct Visit {
     /// The revision that is spoken.
@@ -28,7 +33,8 @@ pub(crate) struct Visit {
     pub(crate) options: Options,
     /// All that was said in this revision.
     pub(crate) tape: Tape,
-    session: OnceCell<Result<Session, Unmet>>,
+    sessions: [OnceCell<Result<Session, Unmet>>; SESSIONS],
+    current: AtomicUsize,
     discovered: OnceCell<Result<Discovered, Unmet>>,
     read: OnceCell<Vec<Read>>,
     prompted: OnceCell<Vec<Read>>,
@@ -48,7 +54,8 @@ impl Visit {
             target: target.clone(),
             options: options.clone(),
             tape: Tape::default(),
-            session: OnceCell::new(),
+            sessions: Default::default(),
+            current: AtomicUsize::new(0),
             discovered: OnceCell::new(),
             read: OnceCell::new(),
             prompted: OnceCell::new(),
@@ -63,8 +70,19 @@ impl Visit {
     ///
     /// Whoever may break it uses [`fresh`](Self::fresh) instead.
     pub(crate) async fn session(&self) -> Result<&Session, Unmet> {
-        let session = self.session.get_or_init(|| self.fresh()).await;
+        let session = &self.sessions[self.current.load(Ordering::Relaxed)];
+        let session = session.get_or_init(|| self.fresh()).await;
         session.as_ref().map_err(|unmet| unmet.clone().aside())
+    }
+
+    /// Lets the rules to come share another conversation if the server has ended this one.
+    pub(crate) fn renew(&self) {
+        let current = self.current.load(Ordering::Relaxed);
+        let ended =
+            matches!(self.sessions[current].get(), Some(Ok(session)) if session.has_ended());
+        if ended && current + 1 < SESSIONS {
+            self.current.store(current + 1, Ordering::Relaxed);
+        }
     }
 
     /// Begins a conversation of one's own: another process, another session.
@@ -94,11 +112,6 @@ impl Visit {
                 Err(Unmet::not_applicable("there is no HTTP on this transport"))
             }
         }
-    }
-
-    /// Returns what sends requests of HTTP.
-    pub(crate) async fn http(&self) -> Result<&Caller, Unmet> {
-        self.session().await?.http()
     }
 
     /// Returns what the server says that it can do, for example `/tools/listChanged`.

@@ -82,6 +82,11 @@ impl Line {
         }
     }
 
+    /// Says whether nothing more can come.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.inbox.try_lock().is_ok_and(|inbox| inbox.is_closed())
+    }
+
     /// Says that we will write nothing more.
     pub(crate) async fn close_input(&self) {
         if let Some(mut writer) = self.writer.lock().await.take() {

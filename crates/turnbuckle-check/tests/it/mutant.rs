@@ -32,6 +32,8 @@ pub(crate) struct Mutant {
 pub(crate) enum Transport {
     Lines,
     Http,
+    HttpSse,
+    Guarded,
 }
 
 /// What a mutant changes.
@@ -97,6 +99,18 @@ impl Mutant {
     /// Is looked at on lines.
     pub(crate) fn on_lines(mut self) -> Self {
         self.on = Transport::Lines;
+        self
+    }
+
+    /// Is looked at on HTTP+SSE.
+    pub(crate) fn on_http_sse(mut self) -> Self {
+        self.on = Transport::HttpSse;
+        self
+    }
+
+    /// Is looked at on HTTP, behind a guard who knows us.
+    pub(crate) fn guarded(mut self) -> Self {
+        self.on = Transport::Guarded;
         self
     }
 
@@ -198,6 +212,8 @@ impl Mutant {
         match self.on {
             Transport::Lines => lines::target(self.server, self.change.clone()),
             Transport::Http => http::target((self.server)(), self.change.clone()),
+            Transport::Guarded => http::guarded_target((self.server)(), self.change.clone()),
+            Transport::HttpSse => http::sse_target((self.server)(), self.change.clone()),
         }
     }
 }

@@ -62,8 +62,6 @@ pub(crate) struct Requesting<'a> {
 pub(crate) struct Memory {
     /// A number.
     pub(crate) count: usize,
-    /// A text.
-    pub(crate) text: Option<String>,
     /// A message.
     pub(crate) message: Option<Value>,
 }

@@ -8,10 +8,17 @@ use crate::failure::{Failure, Result};
 use crate::logins;
 use crate::place::{self, Place};
 use crate::target::Target;
+use crate::trust;
 
 /// Prepares to check a server; says, too, whether somebody has decided what the server is told of us.
 pub(super) async fn at(target: &Target, context: &Context) -> Result<(check::Target, bool)> {
-    let label = target.label();
+    let label = match target {
+        Target::Command(words) => {
+            let words: Vec<_> = words.iter().map(|word| trust::quoted(word)).collect();
+            words.join(" ")
+        }
+        other => other.label(),
+    };
     let place = place::find(target, context)?;
     let names_us = place.names_us();
     let aimed = match place {

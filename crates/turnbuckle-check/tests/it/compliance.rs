@@ -1,0 +1,78 @@
+//! The compliance checklist of the documentation is made from the catalogue and from what our own server and client get.
+
+use std::{env, fs, path::PathBuf};
+
+use turnbuckle_check::rule::Role;
+use turnbuckle_check::{
+    ClientTarget, Options, Report, catalogue, check_client, check_server, compliance,
+};
+
+use crate::{clients, good};
+
+const HEAD: &str = "# The compliance checklist
+
+What `turnbuckle check` looks at, by area: each rule with how much it matters in which revision of the specification, and the
+requirements of [the ledger](../spec/requirements.csv) that it judges. How to run it is told in [Checking a server or a
+client](check.md).
+
+This page is made from the catalogue and from runs against our own server and client. A test compares; to make it anew:
+
+```console
+$ TURNBUCKLE_UPDATE=1 cargo nextest run -p turnbuckle-check compliance
+```
+
+";
+
+#[tokio::test(start_paused = true)]
+async fn the_checklist_is_true() {
+    let page = page().await;
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/compliance.md");
+    if env::var_os("TURNBUCKLE_UPDATE").is_some() {
+        fs::write(&file, &page).expect("the page can be written");
+    }
+
+    let written = fs::read_to_string(&file).unwrap_or_default();
+
+    let differs = written
+        .lines()
+        .zip(page.lines())
+        .find(|(is, should)| is != should);
+    assert!(
+        written == page,
+        "docs/compliance.md is out of date: {differs:#?}\\nmake it anew: TURNBUCKLE_UPDATE=1 cargo nextest run -p turnbuckle-check compliance"
+    );
+}
+
+async fn page() -> String {
+    let rules: Vec<_> = catalogue::all().collect();
+    let checklist = compliance::checklist(&rules, &reports().await);
+    let servers = compliance::not_judged(&rules, Role::Server);
+    let clients = compliance::not_judged(&rules, Role::Client);
+    format!("{HEAD}{checklist}\\n{servers}\\n{clients}")
+}
+
+async fn reports() -> Vec<Report> {
+    let options = Options::default();
+    let servers = [good::on_lines(), good::on_http()];
+    let clients = [
+        ClientTarget::on_lines("good", clients::good::on_lines),
+        ClientTarget::on_http("good", clients::good::on_http),
+    ];
+    let mut reports = Vec::new();
+    for (target, place) in servers.iter().zip(["lines", "HTTP"]) {
+        let report = check_server(target, &options).await;
+        let report = report.expect("our server is there");
+        reports.push(named(report, &format!("our server on {place}")));
+    }
+    for (target, place) in clients.iter().zip(["lines", "HTTP"]) {
+        let report = check_client(target, &options).await;
+        let report = report.expect("our client speaks something");
+        reports.push(named(report, &format!("our client on {place}")));
+    }
+    reports
+}
+
+fn named(mut report: Report, name: &str) -> Report {
+    report.target = name.to_owned();
+    report
+}
