@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::lives::{self, EXTENSION, RELATED};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::overheard::messages_within;
+use crate::session::Answer;
 use crate::tape::Way;
 use crate::trials::ask;
 use crate::visit::Visit;
@@ -35,7 +36,7 @@ pub(super) async fn undeclared_extension(visit: &Visit) -> Outcome {
             return Err(answer.broken("a task for a request that does not declare the extension"));
         }
     }
-    let last = answers.last().map(|answer| answer.entries());
+    let last = answers.last().map(Answer::entries);
     Seen::at(last.into_iter().flatten())
 }
 
@@ -73,7 +74,7 @@ pub(super) async fn found_at_once(visit: &Visit) -> Outcome {
         }
     }
     let first = lives.iter().find_map(|life| life.gets.first());
-    Seen::at(first.into_iter().flat_map(|get| get.entries()))
+    Seen::at(first.into_iter().flat_map(Answer::entries))
 }
 
 pub(super) async fn outcome(visit: &Visit) -> Outcome {

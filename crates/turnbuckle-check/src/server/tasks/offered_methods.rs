@@ -23,7 +23,7 @@ pub(super) async fn result_types(visit: &Visit) -> Outcome {
             return Err(answer.broken(format!("the `resultType` is {kind}")));
         }
     }
-    Seen::at(answers.iter().flat_map(|answer| answer.entries()).take(4))
+    Seen::at(answers.iter().flat_map(Answer::entries).take(4))
 }
 
 pub(super) async fn acknowledged(visit: &Visit) -> Outcome {
@@ -40,7 +40,7 @@ pub(super) async fn acknowledged(visit: &Visit) -> Outcome {
             return Err(answer.broken(format!("`{field}` in what should only acknowledge")));
         }
     }
-    Seen::at(answers.iter().flat_map(|answer| answer.entries()).take(4))
+    Seen::at(answers.iter().flat_map(Answer::entries).take(4))
 }
 
 pub(super) async fn surplus_answers(visit: &Visit) -> Outcome {
