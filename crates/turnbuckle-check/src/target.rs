@@ -83,6 +83,14 @@ impl Target {
         self
     }
 
+    /// Returns the same server on the transport that was there before, for one that does not speak Streamable HTTP.
+    pub(crate) fn older(&self) -> Option<Self> {
+        match &self.way {
+            Reach::Http(web) if !web.http_sse => Some(self.clone().http_sse()),
+            _ => None,
+        }
+    }
+
     /// A program that is started for every conversation.
     pub fn child(label: impl Into<String>, child: Child) -> Self {
         Self {
