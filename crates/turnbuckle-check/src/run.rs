@@ -34,11 +34,16 @@ use crate::visit::Visit;
 pub async fn check_server(target: &Target, options: &Options) -> Result<Report, NotChecked> {
     let begun = Instant::now();
     let mut report = Report::new(Role::Server, &target.label);
-    let visits = side_by_side(target, options).await;
-    if visits
-        .iter()
-        .all(|visited| visited.run.not_spoken.is_some())
+    let mut visits = side_by_side(target, options).await;
+    if is_silent(&visits)
+        && let Some(older) = target.older()
     {
+        let again = side_by_side(&older, options).await;
+        if !is_silent(&again) {
+            visits = again;
+        }
+    }
+    if is_silent(&visits) {
         return Err(reach::why_nothing_was_spoken(target, options, visits).await);
     }
     for visited in visits {
@@ -57,6 +62,11 @@ pub(crate) struct Visited {
     /// The status by which the server said that it does not know us.
     pub(crate) denied: Option<u16>,
     left_out: Vec<String>,
+}
+
+fn is_silent(visits: &[Visited]) -> bool {
+    let mut visits = visits.iter();
+    visits.all(|visited| visited.run.not_spoken.is_some())
 }
 
 async fn side_by_side(target: &Target, options: &Options) -> Vec<Visited> {

@@ -85,23 +85,11 @@ impl Target {
         self
     }
 
-    /// Speaks HTTP+SSE of 2024-11-05 if the server refuses Streamable HTTP, and has such a stream instead.
-    pub async fn detect(self, patience: Duration) -> Self {
-        let Reach::Http(web) = &self.way else {
-            return self;
-        };
-        let tape = Tape::default();
-        let caller = Caller::new(web, &tape, patience);
-        let speech = Speech::new(Revision::V2025_11_25);
-        let message = speech.request(1, "initialize", speech.initialize());
-        let draft = caller
-            .request("POST")
-            .headers(speech.headers(&message, None));
-        let answered = draft.body(message.to_string()).send().await;
-        let refused = answered.is_ok_and(|reply| matches!(reply.status, 400 | 404 | 405));
-        match refused && Stream::open(caller, &tape, patience).await.is_ok() {
-            true => self.http_sse(),
-            false => self,
+    /// Returns the same server on the transport that was there before, for one that does not speak Streamable HTTP.
+    pub(crate) fn older(&self) -> Option<Self> {
+        match &self.way {
+            Reach::Http(web) if !web.http_sse => Some(self.clone().http_sse()),
+            _ => None,
         }
     }
 

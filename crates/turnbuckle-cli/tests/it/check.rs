@@ -86,6 +86,18 @@ fn a_server_that_is_right_is_exit_code_0_on_a_socket_on_http_and_as_a_program() 
 }
 
 #[test]
+fn the_older_transport_is_found_by_itself() {
+    let stage = Stage::new();
+    let url = http::serve_http_sse(&stage);
+
+    let seen = run(&stage, &[&[&*url], ONE, &["--json"]].concat());
+
+    let json: Value = serde_json::from_str(&seen).unwrap();
+    assert_eq!(json["runs"][0]["transport"], "http+sse");
+    assert_eq!(json["summary"]["pass"], 1);
+}
+
+#[test]
 fn all_revisions_are_looked_at() {
     let stage = Stage::new();
 

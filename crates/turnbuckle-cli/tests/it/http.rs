@@ -19,6 +19,18 @@ pub(crate) fn serve(stage: &Stage) -> String {
     format!("http://{address}/mcp")
 }
 
+/// Serves HTTP+SSE on a free port, and returns the address of its stream.
+pub(crate) fn serve_http_sse(stage: &Stage) -> String {
+    let listener = stage
+        .runtime
+        .block_on(TcpListener::bind("127.0.0.1:0"))
+        .unwrap();
+    let address = listener.local_addr().unwrap();
+    let both = http::Http::new(weather::server()).http_sse(http::HttpSse::new());
+    stage.runtime.spawn(both.serve(listener));
+    format!("http://{address}/sse")
+}
+
 #[test]
 fn a_url_is_a_target_in_either_era() {
     let stage = Stage::new();
