@@ -44,13 +44,29 @@ fn on_http() -> Target {
     through(connector)
 }
 
+fn on_http_sse() -> Target {
+    let (connector, listener) = http::memory();
+    let both = http::Http::new(server()).http_sse(http::HttpSse::new());
+    tokio::spawn(both.serve(listener));
+    through_sse(connector)
+}
+
 /// A target that is reached by connections within this process.
 pub(crate) fn through(connector: http::Connector) -> Target {
-    let http = Http::new(URL).through(move || {
+    Target::http(URL, dialing(URL, connector), Vec::new())
+}
+
+/// The same by HTTP+SSE.
+pub(crate) fn through_sse(connector: http::Connector) -> Target {
+    let url = "http://127.0.0.1/sse";
+    Target::http(url, dialing(url, connector), Vec::new()).http_sse()
+}
+
+fn dialing(url: &str, connector: http::Connector) -> Http {
+    Http::new(url).through(move || {
         let connector = connector.clone();
         async move { connector.connect().await }
-    });
-    Target::http(URL, http, Vec::new())
+    })
 }
 
 fn assert_good(report: &Report) {
@@ -85,6 +101,15 @@ async fn everything_is_right_on_lines() {
 async fn everything_is_right_on_http() {
     assert_good(
         &check_server(&on_http(), &Options::default())
+            .await
+            .expect("the server is there"),
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_right_on_http_sse() {
+    assert_good(
+        &check_server(&on_http_sse(), &Options::default())
             .await
             .expect("the server is there"),
     );

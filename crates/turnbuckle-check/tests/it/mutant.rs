@@ -32,6 +32,7 @@ pub(crate) struct Mutant {
 pub(crate) enum Transport {
     Lines,
     Http,
+    HttpSse,
 }
 
 /// What a mutant changes.
@@ -92,6 +93,12 @@ impl Mutant {
     /// Is looked at on lines.
     pub(crate) fn on_lines(mut self) -> Self {
         self.on = Transport::Lines;
+        self
+    }
+
+    /// Is looked at on HTTP+SSE.
+    pub(crate) fn on_http_sse(mut self) -> Self {
+        self.on = Transport::HttpSse;
         self
     }
 
@@ -193,6 +200,7 @@ impl Mutant {
         match self.on {
             Transport::Lines => lines::target(self.server, self.change.clone()),
             Transport::Http => http::target((self.server)(), self.change.clone()),
+            Transport::HttpSse => http::sse_target((self.server)(), self.change.clone()),
         }
     }
 }
