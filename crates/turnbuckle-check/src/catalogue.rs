@@ -1,5 +1,6 @@
 //! All rules.
 
+use crate::client;
 use crate::rule::Rule;
 use crate::server;
 
@@ -8,9 +9,16 @@ pub fn for_servers() -> impl Iterator<Item = &'static Rule> {
     server::AREAS.iter().copied().flatten()
 }
 
+/// Returns the rules for clients, in the order of reports.
+pub fn for_clients() -> impl Iterator<Item = &'static Rule> {
+    client::AREAS.iter().copied().flatten()
+}
+
 /// Returns the rule of this name.
 pub fn find(id: &str) -> Option<&'static Rule> {
-    for_servers().find(|rule| rule.id == id)
+    for_servers()
+        .chain(for_clients())
+        .find(|rule| rule.id == id)
 }
 
 /// Returns where a rule stands in the order of reports.
@@ -26,12 +34,12 @@ mod tests {
     use turnbuckle_ledger::table;
 
     use super::*;
-    use crate::rule::Check;
+    use crate::rule::{Check, Role};
 
     #[test]
     fn every_rule_is_whole_and_has_a_name_of_its_own() {
         let mut ids = HashSet::new();
-        for rule in for_servers() {
+        for rule in for_servers().chain(for_clients()) {
             assert!(ids.insert(rule.id), "`{}` is there twice", rule.id);
             assert!(
                 rule.says.ends_with('.') && rule.cure.ends_with('.'),
@@ -44,7 +52,7 @@ mod tests {
 
     #[test]
     fn rules_judge_what_can_be_seen_on_the_wire() {
-        for rule in for_servers() {
+        for rule in for_servers().chain(for_clients()) {
             for id in rule.rows {
                 let row = table::find(id).unwrap_or_else(|| panic!("{}: no row `{id}`", rule.id));
                 assert!(
@@ -52,13 +60,19 @@ mod tests {
                     "{}: `{id}` is nobody else's business",
                     rule.id
                 );
-                assert!(
-                    ["server", "both"].contains(&row.role),
-                    "{}: `{id}`",
-                    rule.id
-                );
+                let side = match rule.role {
+                    Role::Server => "server",
+                    Role::Client => "client",
+                };
+                assert!([side, "both"].contains(&row.role), "{}: `{id}`", rule.id);
                 assert_ne!(row.level, "MAY", "{}: `{id}` binds nobody", rule.id);
             }
         }
+    }
+
+    #[test]
+    fn rules_for_clients_are_known_by_their_names() {
+        assert!(for_clients().all(|rule| rule.id.starts_with("client.")));
+        assert!(for_servers().all(|rule| !rule.id.starts_with("client.")));
     }
 }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod calls;
+mod reads;
 
 use std::{collections::HashSet, ops::Deref};
 
@@ -12,6 +13,7 @@ use crate::session::{Answer, Session};
 use crate::visit::Visit;
 
 pub(crate) use self::calls::{Call, Called, make as make_calls};
+pub(crate) use self::reads::{Read, get_prompts, is_complete, read_resources, required};
 
 /// How many pages of a list are read.
 const PAGES: usize = 20;

@@ -29,6 +29,7 @@ mod trials;
 mod visit;
 mod wire;
 
+pub use client::{BadCommand, ClientTarget, Dial, check_client, stdio_bridge};
 pub use options::{Options, Progress};
 pub use reach::NotChecked;
 pub use report::Report;

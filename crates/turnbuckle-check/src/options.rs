@@ -27,6 +27,10 @@ pub struct Options {
     pub patience: Duration,
     /// How long to listen when nothing is expected to come.
     pub silence: Duration,
+    /// How long a client says nothing before its run counts as done.
+    pub quiet: Duration,
+    /// How long a run of a client may take.
+    pub longest: Duration,
     watcher: Watcher,
 }
 
@@ -58,6 +62,8 @@ impl Default for Options {
             skip: Vec::new(),
             patience: Duration::from_secs(5),
             silence: Duration::from_millis(150),
+            quiet: Duration::from_millis(1500),
+            longest: Duration::from_secs(20),
             watcher: Watcher::default(),
         }
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use turnbuckle_ledger::{Requirement, table};
 use turnbuckle_protocol::revision::Revision;
 
+use crate::client::{Scene, Takes};
 use crate::outcome::Outcome;
 use crate::tape::Tape;
 use crate::visit::Visit;
@@ -28,6 +29,8 @@ pub struct Rule {
     pub cure: &'static str,
     /// On which transports it can be seen.
     pub on: On,
+    /// Whether it warns where its rows say MUST, because the specification says so without a key word.
+    pub gentle: bool,
     pub(crate) check: Check,
 }
 
@@ -40,6 +43,8 @@ pub(crate) enum Check {
     Ask(for<'a> fn(&'a Visit) -> Asking<'a>),
     /// By looking at all that was said, when everything else is done.
     Look(fn(&Visit, &Tape) -> Outcome),
+    /// By looking at what a client said to servers that were played for it, among them these.
+    Watch(&'static [Scene], fn(&Takes) -> Outcome),
 }
 
 /// A rule that is finding out.
@@ -152,7 +157,20 @@ impl Rule {
             says: "",
             cure: "",
             on: On::Any,
+            gentle: false,
             check: Check::Unset,
+        }
+    }
+
+    /// Begins a rule for clients.
+    pub(crate) const fn client(
+        id: &'static str,
+        area: Area,
+        rows: &'static [&'static str],
+    ) -> Self {
+        Self {
+            role: Role::Client,
+            ..Self::server(id, area, rows)
         }
     }
 
@@ -174,6 +192,12 @@ impl Rule {
         self
     }
 
+    /// Warns at most: what the rows say is a reading of plain prose.
+    pub(crate) const fn gently(mut self) -> Self {
+        self.gentle = true;
+        self
+    }
+
     /// Finds out by doing something.
     pub(crate) const fn ask(mut self, check: for<'a> fn(&'a Visit) -> Asking<'a>) -> Self {
         self.check = Check::Ask(check);
@@ -183,6 +207,16 @@ impl Rule {
     /// Finds out by looking at all that was said.
     pub(crate) const fn look(mut self, check: fn(&Visit, &Tape) -> Outcome) -> Self {
         self.check = Check::Look(check);
+        self
+    }
+
+    /// Finds out by looking at what a client said in these scenes, or in all that were played.
+    pub(crate) const fn watch(
+        mut self,
+        scenes: &'static [Scene],
+        check: fn(&Takes) -> Outcome,
+    ) -> Self {
+        self.check = Check::Watch(scenes, check);
         self
     }
 
@@ -210,7 +244,11 @@ impl Rule {
     /// Returns how much it matters in a revision: as much as the strictest of its rows.
     pub fn level_in(&self, revision: Revision) -> Level {
         let levels = self.rows_in(revision).map(|row| Level::of(row.level));
-        levels.max().unwrap_or(Level::Advice)
+        let level = levels.max().unwrap_or(Level::Advice);
+        match self.gentle {
+            true => level.min(Level::Warn),
+            false => level,
+        }
     }
 
     /// Returns how much it matters where it matters most.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use turnbuckle_protocol::revision::Revision;
@@ -15,6 +16,8 @@ use crate::outcome::{Outcome, Unmet};
 use crate::reach::{self, NotChecked};
 use crate::report::{Report, Ruling, Run, Verdict};
 use crate::rule::{Check, Role, Rule};
+use crate::server::Gathered;
+use crate::session::Session;
 use crate::target::Target;
 use crate::visit::Visit;
 
@@ -109,8 +112,11 @@ fn rules(target: &Target, options: &Options, revision: Revision) -> Vec<&'static
 async fn judge(rule: &'static Rule, visit: &Visit) -> Outcome {
     match rule.check {
         Check::Ask(check) => check(visit).await,
-        Check::Look(check) => check(visit, &visit.tape),
-        Check::Unset => Err(Unmet::not_tested("nobody knows how")),
+        Check::Look(check) => {
+            visit.gathered.get_or_init(|| Gathered::of(visit)).await;
+            check(visit, &visit.tape)
+        }
+        Check::Unset | Check::Watch(..) => Err(Unmet::not_tested("nobody knows how")),
     }
 }
 
@@ -129,13 +135,29 @@ async fn spoken(visit: &Visit) -> Result<(), String> {
         .as_ref()
         .expect("a session that has begun has an opening");
     if !session.speech.has_handshake() {
-        return opening.result().map(drop).map_err(|_| opening.describe());
+        return match opening.result() {
+            Ok(_) => Ok(()),
+            // That it does not say who it is does not mean that it does not speak.
+            Err(_) if lists_something(session).await => Ok(()),
+            Err(_) => Err(opening.describe()),
+        };
     }
     match opening.value["result"]["protocolVersion"].as_str() {
         Some(agreed) if agreed == visit.revision.as_str() => Ok(()),
         Some(other) => Err(format!("the server chooses {other}")),
         None => Err("the server agrees on no revision".to_owned()),
     }
+}
+
+/// Says whether a server without `server/discover` answers in the way of a revision without handshake.
+async fn lists_something(session: &Session) -> bool {
+    for method in ["tools/list", "resources/list", "prompts/list"] {
+        let answer = session.ask(method, Value::Null).await;
+        if answer.is_ok_and(|answer| answer.value["result"]["resultType"].is_string()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// How far all visits together have come.

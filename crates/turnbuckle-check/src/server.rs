@@ -6,21 +6,26 @@ mod caching;
 mod cancellation;
 mod completion;
 mod eras;
+mod errors;
 mod http;
 mod http_sse;
 mod input;
 mod lifecycle;
+mod lists;
 mod logging;
+mod meta;
 mod mirrored;
 mod models;
 mod origins;
 mod pagination;
+mod poke;
 mod progress;
 mod prompts;
 mod resources;
 mod robustness;
 mod sessions;
 mod shapes;
+mod stateless;
 mod stdio;
 mod streams;
 mod subscriptions;
@@ -33,11 +38,16 @@ use crate::outcome::{Outcome, Unmet};
 use crate::rule::Rule;
 use crate::visit::Visit;
 
+pub(crate) use self::shapes::{Findings, Gathered};
+
 /// All of them, area by area.
 pub(crate) const AREAS: &[&[Rule]] = &[
     base::RULES,
+    errors::RULES,
+    meta::RULES,
     shapes::RULES,
     lifecycle::RULES,
+    stateless::RULES,
     eras::RULES,
     stdio::RULES,
     http::RULES,

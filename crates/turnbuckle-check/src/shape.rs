@@ -82,7 +82,13 @@ pub(crate) fn result(revision: Revision, method: &str, message: &Value) -> Vec<F
     let shape = book
         .request(method)
         .map_or(&OBJECT, |method| &method.result);
-    Judge::of(book).member(message, "result", true, shape)
+    let mut flaws = Judge::of(book).member(message, "result", true, shape);
+    // A result of another type than it may have has the fields of that type: they are no flaws of their own.
+    let is_type = |flaw: &Flaw| flaw.path == "result.resultType";
+    if message["result"].get("resultType").is_some() && flaws.iter().any(is_type) {
+        flaws.retain(is_type);
+    }
+    flaws
 }
 
 /// Returns what is wrong with an error: the object, and the data that belongs to its code.

@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 use turnbuckle_protocol::codec::headers;
 use turnbuckle_protocol::revision::Revision;
 
+/// The last revision that begins with a handshake.
+pub(crate) const LAST_WITH_HANDSHAKE: Revision = Revision::V2025_11_25;
+
 /// What requests look like in a revision.
 #[derive(Clone, Debug)]
 pub(crate) struct Speech {
@@ -39,6 +42,14 @@ impl Speech {
     /// Says whether a session begins with a handshake.
     pub(crate) fn has_handshake(&self) -> bool {
         self.revision < Revision::MODERN
+    }
+
+    /// Returns a method without parameters that every server answers.
+    pub(crate) fn harmless(&self) -> &'static str {
+        match self.has_handshake() {
+            true => "ping",
+            false => "server/discover",
+        }
     }
 
     /// Makes a request.

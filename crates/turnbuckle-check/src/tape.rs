@@ -9,7 +9,10 @@ const LONGEST: usize = 4 * 1024 * 1024;
 
 /// All that was said, in the order in which it was.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tape(Arc<Mutex<Vec<Entry>>>);
+pub(crate) struct Tape {
+    entries: Arc<Mutex<Vec<Entry>>>,
+    beside: bool,
+}
 
 /// Something that was said.
 #[derive(Clone, Debug)]
@@ -28,6 +31,10 @@ pub(crate) struct Entry {
     pub(crate) answers: Option<usize>,
     /// Whether it is wrong on purpose, to see what comes of it.
     pub(crate) deliberate: bool,
+    /// Whether it was not UTF-8, so that the text is not quite what was said.
+    pub(crate) garbled: bool,
+    /// Whether it was said in another revision than the one that is looked at.
+    pub(crate) beside: bool,
     /// Whether it is an event that came before, and comes again because its stream was resumed.
     pub(crate) replayed: bool,
 }
@@ -81,6 +88,8 @@ impl Entry {
             event: None,
             answers: None,
             deliberate: false,
+            garbled: false,
+            beside: false,
             replayed: false,
         }
     }
@@ -102,10 +111,21 @@ impl Head {
 }
 
 impl Tape {
+    /// Returns the same tape for what is said in another revision: rules that look at everything pass over it.
+    pub(crate) fn beside(&self) -> Self {
+        Self {
+            beside: true,
+            ..self.clone()
+        }
+    }
+
     /// Takes something down; returns its number.
     pub(crate) fn push(&self, entry: Entry) -> usize {
         let mut entries = self.entries();
-        entries.push(entry);
+        entries.push(Entry {
+            beside: self.beside,
+            ..entry
+        });
         entries.len() - 1
     }
 
@@ -135,12 +155,16 @@ impl Tape {
         self.entries().len()
     }
 
-    /// Returns all entries with their numbers.
+    /// Returns all that was said in the revision, with its numbers.
     pub(crate) fn all(&self) -> Vec<(usize, Entry)> {
-        self.entries().iter().cloned().enumerate().collect()
+        let entries = self.entries();
+        let numbered = entries.iter().enumerate();
+        let ours = numbered.filter(|(_, entry)| !entry.beside);
+        ours.map(|(number, entry)| (number, entry.clone()))
+            .collect()
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

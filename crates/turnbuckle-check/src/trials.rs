@@ -15,8 +15,8 @@ use crate::outcome::Unmet;
 use crate::session::{Answer, Session};
 use crate::visit::Visit;
 
-pub(crate) use self::news::News;
-pub(crate) use self::trial::Trial;
+pub(crate) use self::news::{Listening, News, SUBSCRIPTION};
+pub(crate) use self::trial::{Trial, ask};
 
 /// How long to wait after a call for what it makes the server say elsewhere.
 const AFTERWARDS: Duration = Duration::from_millis(20);
@@ -59,10 +59,11 @@ impl Trials {
                 break;
             }
             let meta = json!({ "progressToken": token(), LOG_LEVEL: "debug" });
-            let trial = Trial::make(visit, &session, call, wanting(&session, meta)).await;
+            let mut trial = Trial::make(visit, &session, call, wanting(&session, meta)).await;
+            session.listen(AFTERWARDS).await;
+            trial.meanwhile.end = visit.tape.len();
             silent += usize::from(trial.unmet.is_some());
             made.push(trial);
-            session.listen(AFTERWARDS).await;
         }
         Ok(Self {
             session,
@@ -76,6 +77,12 @@ impl Trials {
     pub(crate) fn that_sent(&self, visit: &Visit, method: &str) -> Vec<&Trial> {
         let sent = |trial: &&Trial| !trial.heard(visit, method).is_empty();
         self.made.iter().filter(sent).collect()
+    }
+
+    /// Returns the trials in which the server asked its client something.
+    pub(crate) fn that_asked(&self, visit: &Visit) -> Vec<&Trial> {
+        let asked = |trial: &&Trial| !trial.questions(visit).is_empty();
+        self.made.iter().filter(asked).collect()
     }
 
     /// Says that none of the tools did something.

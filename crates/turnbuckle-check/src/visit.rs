@@ -1,12 +1,17 @@
 //! A server, met in one revision on one transport.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
 
-use crate::discovery::{Call, Called, Discovered, List, make_calls};
+use crate::discovery::{
+    Call, Called, Discovered, List, Read, get_prompts, make_calls, read_resources,
+};
 use crate::options::Options;
 use crate::outcome::Unmet;
+use crate::server::{Findings, Gathered};
 use crate::session::Session;
 use crate::speech::Speech;
 use crate::tape::Tape;
@@ -27,7 +32,13 @@ pub(crate) struct Visit {
     session: OnceCell<Result<Session, Unmet>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
     called: OnceCell<Vec<Called>>,
+    read: OnceCell<Vec<Read>>,
+    prompted: OnceCell<Vec<Read>>,
     trials: OnceCell<Result<Trials, Unmet>>,
+    /// What rules about shapes have asked for.
+    pub(crate) gathered: OnceCell<Gathered>,
+    /// What they have found.
+    pub(crate) findings: OnceLock<Findings>,
 }
 
 impl Visit {
@@ -41,7 +52,11 @@ impl Visit {
             session: OnceCell::new(),
             discovered: OnceCell::new(),
             called: OnceCell::new(),
+            read: OnceCell::new(),
+            prompted: OnceCell::new(),
             trials: OnceCell::new(),
+            gathered: OnceCell::new(),
+            findings: OnceLock::new(),
         }
     }
 
@@ -64,6 +79,12 @@ impl Visit {
     pub(crate) async fn silent(&self) -> Result<Session, Unmet> {
         let speech = Speech::new(self.revision);
         Session::open(&self.target, &self.tape, speech, self.options.patience).await
+    }
+
+    /// Opens a conversation in another revision, or about which one to speak.
+    pub(crate) async fn beside(&self, revision: Revision) -> Result<Session, Unmet> {
+        let (speech, tape) = (Speech::new(revision), self.tape.beside());
+        Session::open(&self.target, &tape, speech, self.options.patience).await
     }
 
     /// Returns what sends requests of HTTP, whether or not a conversation has begun.
@@ -134,6 +155,26 @@ impl Visit {
             .called
             .get_or_init(|| make_calls(session, &discovered.calls));
         Ok(making.await)
+    }
+
+    /// Returns the first resources that the server lists, read once, with what came of it.
+    pub(crate) async fn read(&self) -> Result<&[Read], Unmet> {
+        let list = self.discovered().await?.resources.items()?;
+        let session = self.session().await?;
+        Ok(self
+            .read
+            .get_or_init(|| read_resources(session, list))
+            .await)
+    }
+
+    /// Returns the first prompts that the server lists, got once, with what came of it.
+    pub(crate) async fn prompted(&self) -> Result<&[Read], Unmet> {
+        let list = self.discovered().await?.prompts.items()?;
+        let session = self.session().await?;
+        Ok(self
+            .prompted
+            .get_or_init(|| get_prompts(session, list))
+            .await)
     }
 
     /// Returns trials of the tools that may be called, made once, with all that came of them.

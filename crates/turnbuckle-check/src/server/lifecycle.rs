@@ -1,5 +1,292 @@
-//! How a conversation begins.
+//! The handshake, and whether the server has what it says.
 
-use crate::rule::Rule;
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
 
-pub(crate) const RULES: &[Rule] = &[];
+use crate::outcome::{Outcome, Seen, Unmet};
+use crate::rule::{Area, On, Rule};
+use crate::session::Answer;
+use crate::speech::LAST_WITH_HANDSHAKE;
+use crate::visit::Visit;
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule::server(
+        "lifecycle.unknown-version",
+        Area::Lifecycle,
+        &["lifecycle.version.server-other"],
+    )
+    .says("A version that the server does not know is answered with one that it does.")
+    .cure("Answer `initialize` with a version that you support, not with an error, and never with the unknown one.")
+    .ask(|visit| Box::pin(unknown_version(visit))),
+    Rule::server(
+        "lifecycle.offer-kept",
+        Area::Lifecycle,
+        &["lifecycle.version.server-same"],
+    )
+    .says("A version that the server offers is confirmed when the client asks for it.")
+    .cure("Answer `initialize` with the version of the request whenever you support it.")
+    .ask(|visit| Box::pin(offer_kept(visit))),
+    Rule::server(
+        "lifecycle.newest-offered",
+        Area::Lifecycle,
+        &["lifecycle.version.server-latest"],
+    )
+    .says("The version that the server offers is the newest that it supports.")
+    .cure("Offer the newest version that you support when the client's is unknown.")
+    .ask(|visit| Box::pin(newest_offered(visit))),
+    Rule::server(
+        "lifecycle.waits-for-initialized",
+        Area::Lifecycle,
+        &["lifecycle.init.server-wait"],
+    )
+    .says("Before `notifications/initialized` the server asks nothing but `ping`.")
+    .cure("Wait for `notifications/initialized` before you send requests.")
+    .on(On::Lines)
+    .ask(|visit| Box::pin(waits_for_initialized(visit))),
+    Rule::server("lifecycle.ping-before-initialize", Area::Lifecycle, &[])
+        .says("`ping` is answered before the handshake too.")
+        .cure("Let `ping` through whatever the state of the session is.")
+        .on(On::Lines)
+        .ask(|visit| Box::pin(ping_before_initialize(visit))),
+    Rule::server("lifecycle.initialize-first", Area::Lifecycle, &[])
+        .says("Other requests before the handshake are refused.")
+        .cure("Answer with an error until `initialize` was answered: nothing is agreed before.")
+        .on(On::Lines)
+        .ask(|visit| Box::pin(initialize_first(visit))),
+    Rule::server("lifecycle.second-initialize", Area::Lifecycle, &[])
+        .says("A second `initialize` is answered, and the session goes on.")
+        .cure("Refuse it or begin anew, but stay there.")
+        .on(On::Lines)
+        .ask(|visit| Box::pin(second_initialize(visit))),
+    Rule::server(
+        "lifecycle.declared-is-there",
+        Area::Lifecycle,
+        &["lifecycle.capabilities.advertise"],
+    )
+    .says("What the server declares can be asked for.")
+    .cure("Declare only the capabilities whose methods you have.")
+    .gently()
+    .ask(|visit| Box::pin(declared_is_there(visit))),
+    Rule::server(
+        "lifecycle.undeclared-is-not-there",
+        Area::Lifecycle,
+        &[
+            "tools.capability",
+            "resources.capability",
+            "prompts.capability",
+            "prompts.capability-modern",
+            "completion.capability",
+        ],
+    )
+    .says("What the server offers is declared in its capabilities.")
+    .cure("Declare the capability, or answer its methods with the error -32601.")
+    .ask(|visit| Box::pin(undeclared_is_not_there(visit))),
+];
+
+/// A version that nobody will ever speak.
+const UNKNOWN: &str = "1999-01-01";
+
+/// The methods that belong to a capability, with the field of their lists.
+const LISTS: [(&str, &str, &str); 4] = [
+    ("tools", "tools/list", "tools"),
+    ("resources", "resources/list", "resources"),
+    ("prompts", "prompts/list", "prompts"),
+    ("resources", "resources/templates/list", "resourceTemplates"),
+];
+
+async fn unknown_version(visit: &Visit) -> Outcome {
+    let answer = offer(visit, UNKNOWN).await?;
+    match answer.result()?["protocolVersion"].as_str() {
+        Some(UNKNOWN) => Err(answer.broken(format!("the server agrees to {UNKNOWN}"))),
+        Some(_) => answer.seen(),
+        None => Err(Unmet::not_tested("the answer names no version")),
+    }
+}
+
+async fn offer_kept(visit: &Visit) -> Outcome {
+    let (answer, offered) = counter_offer(visit).await?;
+    let again = offer(visit, &offered).await?;
+    match again.result()?["protocolVersion"].as_str() {
+        Some(kept) if kept == offered => Seen::at(answer.entries().chain(again.entries())),
+        other => {
+            let other = other.unwrap_or("nothing");
+            let what = format!("the server offers {offered}; asked for that it answers {other}");
+            let entries = answer.entries().chain(again.entries());
+            Err(Unmet::broken(what, entries))
+        }
+    }
+}
+
+async fn newest_offered(visit: &Visit) -> Outcome {
+    let (answer, offered) = counter_offer(visit).await?;
+    let newest = LAST_WITH_HANDSHAKE.as_str();
+    if offered.as_str() >= newest {
+        return answer.seen();
+    }
+    let again = offer(visit, newest).await?;
+    match again.value["result"]["protocolVersion"].as_str() {
+        Some(version) if version == newest => {
+            let what = format!("the server offers {offered}, and supports {newest}");
+            let entries = answer.entries().chain(again.entries());
+            Err(Unmet::broken(what, entries))
+        }
+        _ => Seen::at(answer.entries().chain(again.entries())),
+    }
+}
+
+/// Returns the version that the server offers for one that it does not know.
+async fn counter_offer(visit: &Visit) -> Result<(Answer, String), Unmet> {
+    let answer = offer(visit, UNKNOWN).await?;
+    let result = answer.result().map_err(Unmet::aside)?;
+    match result["protocolVersion"].as_str() {
+        Some(version) if version != UNKNOWN => {
+            let version = version.to_owned();
+            Ok((answer, version))
+        }
+        _ => Err(Unmet::not_tested("the server offers no version of its own")),
+    }
+}
+
+/// Begins a handshake with a version in a conversation of its own.
+async fn offer(visit: &Visit, version: &str) -> Result<Answer, Unmet> {
+    let session = visit.beside(visit.revision).await?;
+    let mut params = session.speech.initialize();
+    params["protocolVersion"] = version.into();
+    session.ask("initialize", params).await
+}
+
+async fn waits_for_initialized(visit: &Visit) -> Outcome {
+    let session = visit.silent().await?;
+    let answer = session.ask("initialize", session.speech.initialize()).await;
+    let answer = answer.map_err(Unmet::aside)?;
+    let mut heard = answer.before.clone();
+    heard.extend(session.listen(visit.options.silence).await);
+    for number in heard {
+        let message = visit.tape.entry(number).json().unwrap_or_default();
+        let method = message["method"].as_str().unwrap_or("ping");
+        if message.get("id").is_some() && method != "ping" {
+            return Err(Unmet::broken(
+                format!("the server asks for `{method}`"),
+                answer.entries().chain([number]),
+            ));
+        }
+    }
+    answer.seen()
+}
+
+async fn ping_before_initialize(visit: &Visit) -> Outcome {
+    let session = visit.silent().await?;
+    handshake_only(session.speech.has_handshake())?;
+    let answer = session.ask("ping", Value::Null).await?;
+    answer.result()?;
+    answer.seen()
+}
+
+async fn initialize_first(visit: &Visit) -> Outcome {
+    let shared = visit.session().await?;
+    handshake_only(shared.speech.has_handshake())?;
+    let capabilities = shared.capabilities();
+    let list = LISTS
+        .iter()
+        .find(|(capability, ..)| capabilities.get(capability).is_some());
+    let Some((_, method, _)) = list else {
+        return Err(Unmet::not_applicable("the server declares no lists"));
+    };
+    let session = visit.silent().await?;
+    let answer = session.ask(method, Value::Null).await?;
+    match answer.value.get("result") {
+        Some(_) => Err(answer.broken(format!("`{method}` is answered before `initialize`"))),
+        None => answer.seen(),
+    }
+}
+
+async fn second_initialize(visit: &Visit) -> Outcome {
+    let session = visit.fresh().await?;
+    handshake_only(session.speech.has_handshake())?;
+    let answer = session
+        .ask("initialize", session.speech.initialize())
+        .await?;
+    let after = session.ask("ping", Value::Null).await?;
+    Seen::at(answer.entries().chain(after.entries()))
+}
+
+fn handshake_only(has_handshake: bool) -> Result<(), Unmet> {
+    match has_handshake {
+        true => Ok(()),
+        false => Err(Unmet::not_applicable("there is no handshake")),
+    }
+}
+
+async fn declared_is_there(visit: &Visit) -> Outcome {
+    let session = visit.session().await?;
+    let capabilities = session.capabilities();
+    let mut entries = Vec::new();
+    // A server with resources need not have templates.
+    for (capability, method, _) in &LISTS[..3] {
+        if capabilities.get(capability).is_none() {
+            continue;
+        }
+        let answer = session.ask(method, Value::Null).await?;
+        if answer.value["error"]["code"] == -32601 {
+            return Err(answer.broken(format!(
+                "`{capability}` is declared, and `{method}` is not there"
+            )));
+        }
+        entries.extend(answer.entries());
+    }
+    match entries.is_empty() {
+        true => Err(Unmet::not_applicable("the server declares no lists")),
+        false => Seen::at(entries),
+    }
+}
+
+async fn undeclared_is_not_there(visit: &Visit) -> Outcome {
+    let session = visit.session().await?;
+    let capabilities = session.capabilities();
+    if !capabilities.is_object() {
+        return Err(Unmet::not_tested(
+            "the server does not say what it declares",
+        ));
+    }
+    let undeclared = |name: &str| capabilities.get(name).is_none();
+    let mut entries = Vec::new();
+    for (capability, method, field) in LISTS {
+        if !undeclared(capability) {
+            continue;
+        }
+        let answer = session.ask(method, Value::Null).await?;
+        let list = answer.value["result"][field].as_array();
+        if list.is_some_and(|list| !list.is_empty()) {
+            let what = format!("`{method}` has entries, and `{capability}` is not declared");
+            return Err(answer.broken(what));
+        }
+        entries.extend(answer.entries());
+    }
+    // Completion needed no capability at first.
+    if visit.revision >= Revision::V2025_03_26 && undeclared("completions") {
+        entries.extend(no_completion(visit).await?.entries);
+    }
+    match entries.is_empty() {
+        true => Err(Unmet::not_applicable(
+            "the server declares all that there is",
+        )),
+        false => Seen::at(entries),
+    }
+}
+
+async fn no_completion(visit: &Visit) -> Outcome {
+    let params = json!({
+        "ref": { "type": "ref/prompt", "name": "turnbuckle" },
+        "argument": { "name": "any", "value": "" },
+    });
+    let session = visit.session().await?;
+    let answer = session.ask("completion/complete", params).await?;
+    let values = answer.value["result"]["completion"]["values"].as_array();
+    match values.is_some_and(|values| !values.is_empty()) {
+        true => {
+            Err(answer
+                .broken("`completion/complete` is answered, and `completions` is not declared"))
+        }
+        false => answer.seen(),
+    }
+}

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::discovery::Call;
 use crate::outcome::Unmet;
+use crate::overheard::{Question, messages_within, questions_within};
 use crate::session::{Answer, Session};
 use crate::tape::Way;
 use crate::visit::Visit;
@@ -67,7 +68,7 @@ impl Trial {
                     break;
                 }
             }
-            match trial.retry() {
+            match trial.answers.last().and_then(|last| trial.retry(last)) {
                 Some(retry) => params = retry,
                 None => break,
             }
@@ -77,9 +78,14 @@ impl Trial {
         trial
     }
 
-    /// Returns the parameters of the next round, if the last answer asks for input.
-    pub(crate) fn retry(&self) -> Option<Value> {
-        let result = self.answers.last()?.value.get("result")?;
+    /// Returns the parameters of the second round, if the first answer asks for input.
+    pub(crate) fn first_retry(&self) -> Option<Value> {
+        self.retry(self.answers.first()?)
+    }
+
+    /// Returns the parameters of the round that follows an answer, if that asks for input.
+    fn retry(&self, answer: &Answer) -> Option<Value> {
+        let result = answer.value.get("result")?;
         if result["resultType"] != "input_required" {
             return None;
         }
@@ -93,29 +99,16 @@ impl Trial {
         Some(params)
     }
 
-    /// Returns what the server asked of its client, with the entries: by a request or in a result.
-    pub(crate) fn questions(&self, visit: &Visit) -> Vec<(usize, Value)> {
-        let mut questions: Vec<_> = messages(visit, self.meanwhile.clone())
-            .filter(|(_, message)| message.get("id").is_some() && message["method"] != "ping")
-            .filter(|(_, message)| message.get("method").is_some())
-            .collect();
-        for answer in &self.answers {
-            let requests = answer.value["result"]["inputRequests"].as_object();
-            let at = answer.received.unwrap_or_default();
-            questions.extend(
-                requests
-                    .into_iter()
-                    .flat_map(Map::values)
-                    .map(|it| (at, it.clone())),
-            );
-        }
-        questions
+    /// Returns what the server asked its client meanwhile.
+    pub(crate) fn questions(&self, visit: &Visit) -> Vec<Question> {
+        questions_within(&visit.tape, self.meanwhile.clone())
     }
 
     /// Returns the notifications of this name that came meanwhile.
     pub(crate) fn heard(&self, visit: &Visit, method: &str) -> Vec<(usize, Value)> {
-        messages(visit, self.meanwhile.clone())
-            .filter(|(_, message)| message["method"] == method)
+        messages_within(&visit.tape, Way::Received, self.meanwhile.clone())
+            .filter(|message| message.value["method"] == method)
+            .map(|message| (message.at, message.value))
             .collect()
     }
 
@@ -143,15 +136,8 @@ pub(crate) async fn ask(session: &Session, call: &Call, params: Value) -> Result
     session.answer(pending).await
 }
 
-/// Returns what was received in a part of the tape.
-fn messages(visit: &Visit, part: Range<usize>) -> impl Iterator<Item = (usize, Value)> {
-    part.map(|number| (number, visit.tape.entry(number)))
-        .filter(|(_, entry)| entry.way == Way::Received)
-        .filter_map(|(number, entry)| Some((number, entry.json()?)))
-}
-
 /// Answers what a server asks for, in the way that can do no harm: no form is filled in.
-pub(crate) fn input_responses(requests: &Map<String, Value>) -> Value {
+fn input_responses(requests: &Map<String, Value>) -> Value {
     let answer = |request: &Value| match request["method"].as_str() {
         Some("roots/list") => json!({ "roots": [] }),
         Some("sampling/createMessage") => json!({

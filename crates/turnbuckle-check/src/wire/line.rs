@@ -118,7 +118,10 @@ async fn read(
             None => {
                 let text = String::from_utf8_lossy(&line);
                 let text = text.strip_suffix('\n').unwrap_or(&text);
-                Said::Message(tape.push(Entry::received(channel, text)))
+                Said::Message(tape.push(Entry {
+                    garbled: str::from_utf8(&line).is_err(),
+                    ..Entry::received(channel, text)
+                }))
             }
         };
         let ended = matches!(said, Said::End(_));

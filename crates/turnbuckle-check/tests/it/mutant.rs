@@ -67,7 +67,12 @@ pub(crate) struct Hearing {
     pub(crate) message: Value,
     /// What is answered in the server's place.
     pub(crate) answer: Option<Value>,
+    /// What came before on the same line; nothing on HTTP.
+    pub(crate) earlier: Vec<Value>,
 }
+
+/// Stands for a byte that is no UTF-8, in a text that is sent on a line.
+pub(crate) const NO_UTF8: char = '\u{10fffe}';
 
 /// A response that is about to be sent.
 pub(crate) struct Responding {
@@ -229,10 +234,11 @@ impl Change {
     }
 
     /// Applies what is wrong to a message on its way in.
-    fn heard(&self, message: Value) -> Hearing {
+    fn heard(&self, message: Value, earlier: &[Value]) -> Hearing {
         let mut hearing = Hearing {
             message,
             answer: None,
+            earlier: earlier.to_vec(),
         };
         if let Some(hears) = &self.hears {
             hears(&mut hearing);

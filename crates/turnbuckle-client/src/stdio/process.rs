@@ -127,6 +127,13 @@ impl Process {
         Died::new(exit, &self.stderr_tail())
     }
 
+    /// Asks the process and all of its group to end, by SIGTERM where there are signals; does not wait.
+    ///
+    /// Says whether there was anyone to ask.
+    pub fn terminate(&self) -> bool {
+        self.0.group.terminate()
+    }
+
     /// Ends the process and all of its group; returns how it ended.
     ///
     /// Drop [`Started::input`] first: a server that sees the end of its input ends by itself.0. One that does not within

@@ -1,10 +1,52 @@
 //! Resources of every kind.
 
-use turnbuckle_server::{Resource, Server};
+use serde::Deserialize;
+use turnbuckle_protocol::types::Icon;
+use turnbuckle_server::{Context, RequestError, Resource, ResourceTemplate, Server};
 
 pub(crate) fn offer(server: Server) -> Server {
-    server.resource(
-        Resource::text("good://greeting", "greeting", "Hello.")
-            .description("A text that does not change"),
-    )
+    let server = server
+        .resource(
+            Resource::text("good://greeting", "greeting", "Hello.")
+                .title("Greeting")
+                .description("A text that does not change")
+                .mime_type("text/plain")
+                .icon(Icon::new("https://example.com/hello.png").mime_type("image/png")),
+        )
+        .resource(
+            Resource::bytes("good://dot", "dot", "image/png", vec![0; 3])
+                .description("A picture that is none"),
+        )
+        .resource(
+            Resource::text(
+                "ui://good/panel",
+                "panel",
+                "<!doctype html><title>Panel</title>",
+            )
+            .description("A page with two buttons")
+            .mime_type("text/html;profile=mcp-app"),
+        )
+        .resource(
+            Resource::text("good://last", "last", "{}")
+                .description("What is on the last page of the list")
+                .mime_type("application/json"),
+        );
+    ["days", "months", "years", "eras"]
+        .into_iter()
+        .fold(server, |server, name| server.template(about(name)))
+}
+
+#[derive(Deserialize)]
+struct Which {
+    which: String,
+}
+
+fn about(name: &'static str) -> ResourceTemplate {
+    let template = format!("good://{name}/{{which}}");
+    ResourceTemplate::new(template, name, async move |which: Which, _: Context| {
+        Ok::<_, RequestError>(format!("What is known of {}.", which.which))
+    })
+    .description("What is known of one of them")
+    .mime_type("text/plain")
+    .complete("which", ["first", "second", "last"])
 }

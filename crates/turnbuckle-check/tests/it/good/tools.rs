@@ -2,14 +2,55 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use turnbuckle_server::{Server, Tool, ToolError};
+use serde_json::json;
+use turnbuckle_protocol::{
+    Meta,
+    types::{ContentBlock, Icon, Resource as Link, TextResourceContents},
+};
+use turnbuckle_server::{Output, Server, Tool, ToolError};
+
+/// The smallest pictures and recordings that are none: nobody looks at them.
+pub(super) const BASE64: &str = "AAAA";
 
 pub(crate) fn offer(server: Server) -> Server {
-    server.tool(
-        Tool::new("add", add)
-            .description("Adds two numbers")
-            .read_only(),
-    )
+    let mut page = Meta::new();
+    page.insert("ui", json!({ "resourceUri": "ui://good/panel" }))
+        .expect("the key is a plain name");
+    server
+        // More than one page, on every list.
+        .page_size(3)
+        .tool(
+            Tool::new("add", add)
+                .title("Add")
+                .description("Adds two numbers")
+                .icon(Icon::new("https://example.com/add.png").mime_type("image/png"))
+                .read_only(),
+        )
+        .tool(
+            Tool::new("show", show)
+                .title("Show")
+                .description("Shows content of every kind")
+                .read_only(),
+        )
+        .tool(
+            Tool::new("forecast", forecast)
+                .title("Forecast")
+                .description("Tells the weather of the next days")
+                .read_only(),
+        )
+        .tool(
+            Tool::new("panel", panel)
+                .title("Panel")
+                .description("Shows a page with buttons")
+                .meta(page)
+                .read_only(),
+        )
+        .tool(
+            Tool::new("forget", forget)
+                .title("Forget")
+                .description("Forgets everything")
+                .destructive(true),
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,4 +69,63 @@ struct Sum {
 
 async fn add(Two { a, b }: Two) -> Result<Sum, ToolError> {
     Ok(Sum { sum: a + b })
+}
+
+async fn show() -> Result<Output, ToolError> {
+    let inside = TextResourceContents::new("good://inside", "Inside.").mime_type("text/plain");
+    Ok(Output::text("Look.")
+        .image(BASE64, "image/png")
+        .audio(BASE64, "audio/wav")
+        .block(ContentBlock::ResourceLink(Link::new(
+            "good://greeting",
+            "greeting",
+        )))
+        .block(ContentBlock::resource(inside)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Where {
+    /// The region to look at.
+    #[schemars(extend("x-mcp-header" = "Region"))]
+    region: String,
+    /// The days to look at.
+    #[schemars(length(min = 1))]
+    days: Vec<Day>,
+    /// How the temperature is given.
+    unit: Option<Unit>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Day {
+    /// How many days from now.
+    ahead: u8,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Unit {
+    Celsius,
+    Fahrenheit,
+}
+
+async fn forecast(place: Where) -> Result<String, ToolError> {
+    let unit = match place.unit {
+        None | Some(Unit::Celsius) => "°C",
+        Some(Unit::Fahrenheit) => "°F",
+    };
+    let days = place.days.iter().map(|day| day.ahead.to_string());
+    let days: Vec<_> = days.collect();
+    Ok(format!(
+        "20 {unit} in {} in {} days",
+        place.region,
+        days.join(", ")
+    ))
+}
+
+async fn panel() -> Result<&'static str, ToolError> {
+    Ok("There is a page with two buttons.")
+}
+
+async fn forget() -> Result<&'static str, ToolError> {
+    Ok("Everything is forgotten.")
 }

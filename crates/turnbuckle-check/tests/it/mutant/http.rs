@@ -64,7 +64,7 @@ async fn answer(
         .unwrap_or_default();
     let asked: Option<Value> = serde_json::from_slice(&body).ok();
     if let Some(message) = asked.clone() {
-        let hearing = change.heard(message);
+        let hearing = change.heard(message, &[]);
         if let Some(answer) = hearing.answer {
             return json(answer.to_string());
         }

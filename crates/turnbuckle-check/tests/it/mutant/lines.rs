@@ -13,7 +13,7 @@ use tokio::{
 use turnbuckle_check::Target;
 use turnbuckle_server::{Server, lines::Lines};
 
-use super::Change;
+use super::{Change, NO_UTF8};
 
 /// How many bytes a direction holds.
 const BUFFER: usize = 256 * 1024;
@@ -34,6 +34,7 @@ pub(super) fn target(server: fn() -> Server, change: Change) -> Target {
             let (known, back, changing) = (asked.clone(), to_checker.clone(), change.clone());
             tokio::spawn(async move {
                 let mut lines = BufReader::new(from_checker).lines();
+                let mut earlier = Vec::new();
                 while let Ok(Some(line)) = lines.next_line().await {
                     let Ok(message) = serde_json::from_str::<Value>(&line) else {
                         write(&mut to_server, &line).await;
@@ -45,7 +46,8 @@ pub(super) fn target(server: fn() -> Server, change: Change) -> Target {
                             .unwrap()
                             .insert(id.to_string(), message.clone());
                     }
-                    let hearing = changing.heard(message);
+                    let hearing = changing.heard(message.clone(), &earlier);
+                    earlier.push(message);
                     if let Some(answer) = hearing.answer {
                         write(&mut *back.lock().await, &answer.to_string()).await;
                     }
@@ -79,5 +81,11 @@ pub(super) fn target(server: fn() -> Server, change: Change) -> Target {
 }
 
 async fn write(writer: &mut (impl AsyncWrite + Unpin), line: &str) {
-    let _ = writer.write_all(format!("{line}\n").as_bytes()).await;
+    let mut bytes = Vec::new();
+    for (at, part) in line.split(NO_UTF8).enumerate() {
+        bytes.extend_from_slice(if at == 0 { b"" } else { b"\xff" });
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    bytes.push(b'\n');
+    let _ = writer.write_all(&bytes).await;
 }

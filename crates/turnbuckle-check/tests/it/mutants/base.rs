@@ -1,8 +1,117 @@
 //! Messages of JSON-RPC that are not quite right.
 
-use crate::mutant::Mutant;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
+
+use crate::mutant::{Mutant, Saying};
 
 pub(super) fn mutants() -> Vec<Mutant> {
+    let mut all = ids();
+    all.extend(messages());
+    all.extend(errors());
+    all.extend(meta());
+    all
+}
+
+fn ids() -> Vec<Mutant> {
+    let open = Arc::new(AtomicUsize::new(0));
+    let closed = open.clone();
+    vec![
+        Mutant::new("base.same-id", "ids of digits become numbers").says(|saying| {
+            if saying.message["id"] == "1" {
+                saying.message["id"] = 1.into();
+            }
+        }),
+        Mutant::new("base.same-id", "large ids lose their last digits")
+            .on_lines()
+            .says(|saying| {
+                if saying.message["id"] == 9_007_199_254_740_991_i64 {
+                    saying.message["id"] = 9_007_199_254_740_000_i64.into();
+                }
+            }),
+        Mutant::new("base.error-same-id", "errors have no id").says(|saying| {
+            if saying.message["error"]["code"] == -32601 {
+                remove(&mut saying.message, "id");
+            }
+        }),
+        Mutant::new("base.many-at-once", "busy servers forget what comes next")
+            .on_lines()
+            .hears(move |hearing| {
+                let asks = hearing.message.get("id").is_some();
+                if asks && open.fetch_add(1, Ordering::SeqCst) >= 4 {
+                    open.fetch_sub(1, Ordering::SeqCst);
+                    hearing.message = Value::Null;
+                }
+            })
+            .says(move |saying| {
+                if saying.asked.is_some() {
+                    closed.fetch_sub(1, Ordering::SeqCst);
+                }
+            }),
+        Mutant::new("base.answered-once", "lists of tools come twice")
+            .on_lines()
+            .says(|saying| {
+                if asked(saying, "tools/list") {
+                    saying.before.push(saying.message.clone());
+                }
+            }),
+    ]
+}
+
+fn messages() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "base.notifications-unanswered",
+            "an error for a notification that nobody knows",
+        )
+        .on_lines()
+        .hears(|hearing| {
+            let unknown = hearing.message["method"] == "notifications/turnbuckle/unknown";
+            if unknown && hearing.message.get("id").is_none() {
+                hearing.answer = Some(error(&Value::Null, -32601));
+            }
+        }),
+        Mutant::new("base.ping", "`ping` is unknown").says(|saying| {
+            if asked(saying, "ping") {
+                saying.message = error(&saying.message["id"], -32601);
+            }
+        }),
+        Mutant::new("base.batch", "batches are refused").hears(|hearing| {
+            if hearing.message.is_array() {
+                hearing.answer = Some(error(&Value::Null, -32600));
+            }
+        }),
+        Mutant::new("base.no-batch", "batches are still answered").hears(|hearing| {
+            if let Some(batch) = hearing.message.as_array() {
+                let requests = batch.iter().filter_map(|message| message.get("id"));
+                let answers =
+                    requests.map(|id| json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
+                hearing.answer = Some(answers.collect());
+            }
+        }),
+        Mutant::new("base.no-requests", "the roots are asked for as formerly")
+            .on_lines()
+            .says(|saying| {
+                if asked(saying, "tools/list") {
+                    let request = json!({ "jsonrpc": "2.0", "id": "mine", "method": "roots/list" });
+                    saying.before.push(request);
+                }
+            }),
+    ]
+}
+
+fn errors() -> Vec<Mutant> {
+    let odd_tool = |saying: &mut Saying, code: i64| {
+        let name = saying.asked.as_ref().map(|asked| &asked["params"]["name"]);
+        if name.is_some_and(|name| name == "__proto__") {
+            saying.message = error(&saying.message["id"], code);
+        }
+    };
     vec![
         Mutant::new(
             "base.unknown-method",
@@ -13,7 +122,106 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 saying.message["error"]["code"] = (-32603).into();
             }
         }),
+        Mutant::new("base.parse-error", "an invalid request instead of no JSON").says(|saying| {
+            if saying.message["error"]["code"] == -32700 {
+                saying.message["error"]["code"] = (-32600).into();
+            }
+        }),
+        Mutant::new("base.parse-error-answered", "silence for what is no JSON")
+            .on_lines()
+            .says(|saying| {
+                if saying.message["error"]["code"] == -32700 {
+                    saying.message = Value::Null;
+                }
+            }),
+        Mutant::new(
+            "base.invalid-request",
+            "a method that is a number is unknown",
+        )
+        .says(|saying| {
+            if saying.message["error"]["code"] == -32600 && saying.message["id"] == "no-method" {
+                saying.message["error"]["code"] = (-32601).into();
+            }
+        }),
+        Mutant::new(
+            "base.invalid-params",
+            "a call without a name is an internal error",
+        )
+        .says(|saying| {
+            let params = saying.asked.as_ref().map(|asked| &asked["params"]);
+            let nameless = params.is_some_and(|params| params["name"].is_null());
+            if nameless && asked(saying, "tools/call") {
+                saying.message = error(&saying.message["id"], -32603);
+            }
+        }),
+        Mutant::new(
+            "base.reserved-codes",
+            "a code that the specification may use",
+        )
+        .says(move |saying| odd_tool(saying, -32050)),
+        Mutant::new("base.retired-codes", "a code that was retired")
+            .says(move |saying| odd_tool(saying, -32042)),
+        Mutant::new("base.legacy-codes", "a code of former times")
+            .says(move |saying| odd_tool(saying, -32001)),
+        Mutant::new("base.own-codes", "a code that JSON-RPC may use")
+            .says(move |saying| odd_tool(saying, -32150)),
     ]
+}
+
+fn meta() -> Vec<Mutant> {
+    let with = |trips, name, key: &'static str| {
+        Mutant::new(trips, name).answers("tools/list", move |message| {
+            message["result"]["_meta"][key] = "x".into();
+        })
+    };
+    vec![
+        with(
+            "base.meta-keys",
+            "a key that begins with a line",
+            "_private",
+        ),
+        with("base.meta-prefix", "a key of the protocol's", "dev.mcp/key"),
+        with(
+            "base.meta-prefix",
+            "a key of the protocol's of then",
+            "mcp.dev/key",
+        )
+        .in_revision(Revision::V2025_06_18),
+        with("base.trace-context", "a trace that is none", "traceparent"),
+        Mutant::new("base.server-info", "nobody made the list of tools").answers(
+            "tools/list",
+            |message| {
+                remove(&mut message["result"], "_meta");
+            },
+        ),
+        Mutant::new("base.unknown-meta", "unknown keys are an error").hears(|hearing| {
+            if hearing.message["params"]["_meta"]["com.example/turnbuckle"].is_object() {
+                hearing.answer = Some(error(&hearing.message["id"], -32602));
+            }
+        }),
+    ]
+}
+
+/// Says whether a message answers this method.
+pub(super) fn asked(saying: &Saying, method: &str) -> bool {
+    let asked = saying.asked.as_ref();
+    asked.is_some_and(|asked| asked["method"] == method)
+}
+
+/// An error that answers this id; without an id if that is null.
+pub(super) fn error(id: &Value, code: i64) -> Value {
+    let mut error = json!({ "jsonrpc": "2.0", "error": { "code": code, "message": "No." } });
+    if !id.is_null() {
+        error["id"] = id.clone();
+    }
+    error
+}
+
+/// Takes a field away.
+pub(super) fn remove(value: &mut Value, field: &str) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove(field);
+    }
 }
 
 #[tokio::test(start_paused = true)]

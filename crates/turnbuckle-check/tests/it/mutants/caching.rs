@@ -1,9 +1,42 @@
-//! How long an answer is good for: not quite right.
+//! Caching: not quite right.
 
-use crate::mutant::Mutant;
+use turnbuckle_server::{Context, Server, Tool, ToolError};
+
+use crate::{good, mutant::Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    vec![
+        Mutant::new("caching.same-scope", "a last page that everybody may keep").answers(
+            "tools/list",
+            |message| {
+                let last = message["result"].get("nextCursor").is_none();
+                if last && message["result"]["cacheScope"].is_string() {
+                    let scope = match message["result"]["cacheScope"] == "public" {
+                        true => "private",
+                        false => "public",
+                    };
+                    message["result"]["cacheScope"] = scope.into();
+                }
+            },
+        ),
+        Mutant::new("caching.not-of-questions", "a question that may be kept")
+            .server(asking)
+            .says(|saying| {
+                if saying.message["result"]["resultType"] == "input_required" {
+                    saying.message["result"]["ttlMs"] = 0.into();
+                }
+            }),
+    ]
+}
+
+/// A server with a tool that asks.
+fn asking() -> Server {
+    let roots = async |cx: Context| {
+        let roots = cx.roots("roots").await?;
+        Ok::<_, ToolError>(format!("There are {} roots.", roots.len()))
+    };
+    let tool = Tool::new("roots", roots).description("Counts the roots");
+    good::server().tool(tool.read_only())
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("cancellation.no-answer", "never stops what was begun")
             .on_lines()
             .hears(|hearing| {
-                if hearing.message["method"] == "notifications/cancelled" {
+                let message = &hearing.message;
+                // A text is the id of who listens, which is another matter.
+                let number = message["params"]["requestId"].is_number();
+                if message["method"] == "notifications/cancelled" && number {
                     hearing.message = json!(null);
                 }
             }),

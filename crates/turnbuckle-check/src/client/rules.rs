@@ -1,0 +1,26 @@
+//! What is right about clients, a file for each area.
+
+mod base;
+mod eras;
+mod headers;
+mod http;
+mod lifecycle;
+mod lines;
+mod meta;
+mod sessions;
+mod streams;
+
+use crate::rule::Rule;
+
+/// All of them, area by area.
+pub(crate) const AREAS: &[&[Rule]] = &[
+    base::RULES,
+    meta::RULES,
+    lifecycle::RULES,
+    eras::RULES,
+    lines::RULES,
+    http::RULES,
+    headers::RULES,
+    sessions::RULES,
+    streams::RULES,
+];

@@ -1,0 +1,248 @@
+//! Runs a client against the servers that are played for it, and judges what it said.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use tokio::{
+    net::TcpListener,
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+use turnbuckle_client::stdio::Exit;
+use turnbuckle_protocol::revision::Revision;
+
+use super::command::Command;
+use super::part::{ENDPOINT, Part};
+use super::scene::Scene;
+use super::stage::Stage;
+use super::take::{Ending, Take, Takes};
+use super::target::{Carrier, ClientTarget, Dial, Runner, Way};
+use crate::catalogue;
+use crate::options::Options;
+use crate::outcome::{Outcome, Unmet};
+use crate::report::{Report, Ruling, Run, Verdict};
+use crate::rule::{Check, Role, Rule};
+use crate::tape::Tape;
+
+/// Where a server within this process is.
+const ORIGIN: &str = "http://127.0.0.1";
+
+/// Checks a client in every revision that it speaks.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime with time and I/O enabled.
+pub async fn check_client(target: &ClientTarget, options: &Options) -> Report {
+    let begun = std::time::Instant::now();
+    let mut report = Report::new(Role::Client, &target.label);
+    for &revision in &options.revisions {
+        report.runs.push(meet(target, options, revision).await);
+    }
+    report.took = begun.elapsed();
+    report
+}
+
+async fn meet(target: &ClientTarget, options: &Options, revision: Revision) -> Run {
+    let carrier = target.carrier();
+    let http_sse = revision < Revision::V2025_03_26;
+    let tape = Tape::default();
+    let mut takes = Takes::new(revision, carrier);
+    let mut run = Run::new(revision, target.transport(http_sse));
+    let rules: Vec<_> = catalogue::for_clients()
+        .filter(|rule| options.wants(rule) && rule.binds_in(revision))
+        .filter(|rule| target.shows(rule.on, http_sse))
+        .collect();
+    let wanted: HashSet<_> = rules.iter().flat_map(|rule| scenes(rule)).collect();
+    for scene in Scene::ALL {
+        let plain = scene == Scene::Plain;
+        if !scene.is_played(revision, carrier) || !(plain || wanted.contains(&scene)) {
+            continue;
+        }
+        let take = play(
+            target,
+            options,
+            Part::prepared(scene, revision, carrier),
+            &tape,
+        )
+        .await;
+        if let (true, Err(why)) = (plain, spoken(&take)) {
+            run.not_spoken = Some(why);
+            return run;
+        }
+        takes.push(take);
+    }
+    for rule in rules {
+        let verdict = Verdict::of(judge(rule, &takes), &tape);
+        run.rulings.push(Ruling::new(rule, revision, verdict));
+    }
+    run
+}
+
+/// Returns the scenes that a rule wants to see.
+fn scenes(rule: &Rule) -> &'static [Scene] {
+    match rule.check {
+        Check::Watch(scenes, _) => scenes,
+        Check::Unset | Check::Ask(_) | Check::Look(_) => &[],
+    }
+}
+
+fn judge(rule: &Rule, takes: &Takes) -> Outcome {
+    match rule.check {
+        Check::Watch(_, look) => look(takes),
+        Check::Unset | Check::Ask(_) | Check::Look(_) => Err(Unmet::not_tested("nobody knows how")),
+    }
+}
+
+/// Plays a scene for a client, once.
+async fn play(
+    target: &ClientTarget,
+    options: &Options,
+    part: impl FnOnce(String) -> Part,
+    tape: &Tape,
+) -> Take {
+    let from = tape.len();
+    let patience = options.quiet * 2 / 3;
+    let (stage, ending) = match &target.way {
+        Way::Within(_, runner) => {
+            let stage = Stage::new(part(ORIGIN.to_owned()), tape, patience);
+            let ending = within(runner, &stage, options).await;
+            (stage, ending)
+        }
+        Way::Command(command) => outside(command, part, tape, options, patience).await,
+    };
+    stage.close().await;
+    let entries = tape.all().split_off(from);
+    let part = &stage.part;
+    Take::new(part.scene, part.revision, entries, ending, part.notes())
+}
+
+async fn within(runner: &Runner, stage: &Arc<Stage>, options: &Options) -> Ending {
+    let (dial, mut arriving) = Dial::new(format!("{ORIGIN}{ENDPOINT}"));
+    let welcoming = async {
+        while let Some(stream) = arriving.recv().await {
+            stage.welcome(stream);
+        }
+        std::future::pending().await
+    };
+    let running = runner(dial);
+    tokio::select! {
+        () = running => Ending::Finished,
+        ending = patience(stage, options) => ending,
+        () = welcoming => Ending::Finished,
+    }
+}
+
+async fn outside(
+    command: &Command,
+    part: impl FnOnce(String) -> Part,
+    tape: &Tape,
+    options: &Options,
+    patience_for_answers: Duration,
+) -> (Arc<Stage>, Ending) {
+    let listening = TcpListener::bind(("127.0.0.1", 0)).await;
+    let bound = listening.and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let Ok((address, listener)) = bound else {
+        let stage = Stage::new(part(ORIGIN.to_owned()), tape, patience_for_answers);
+        return (stage, Ending::Unstarted);
+    };
+    let origin = format!("http://{address}");
+    let given = match command.carrier() {
+        Carrier::Http => format!("{origin}{ENDPOINT}"),
+        Carrier::Lines => address.to_string(),
+    };
+    let stage = Stage::new(part(origin), tape, patience_for_answers);
+    let Ok(started) = command.child(&given).start() else {
+        return (stage, Ending::Unstarted);
+    };
+    let (process, input, mut output) = (started.process, started.input, started.output);
+    drop(input);
+    // Nobody reads what the client prints, but it is not to wait for that.
+    let draining =
+        tokio::spawn(async move { tokio::io::copy(&mut output, &mut tokio::io::sink()).await });
+    let (sender, mut arriving) = mpsc::channel(16);
+    let accepting = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let _ = stream.set_nodelay(true);
+            if sender.send(stream).await.is_err() {
+                return;
+            }
+        }
+    });
+    let welcoming = async {
+        while let Some(stream) = arriving.recv().await {
+            stage.welcome(stream);
+        }
+        std::future::pending().await
+    };
+    let ending = tokio::select! {
+        died = process.died() => Ending::Exited(died.exit),
+        ending = patience(&stage, options) => ending,
+        () = welcoming => Ending::Exited(Exit::Unknown),
+    };
+    process.end().await;
+    accepting.abort();
+    draining.abort();
+    (stage, ending)
+}
+
+/// Waits until the client has said nothing for so long, or has taken too long.
+async fn patience(stage: &Stage, options: &Options) -> Ending {
+    let end = Instant::now() + options.longest;
+    loop {
+        let quiet = stage.last_heard().map(|last| last + options.quiet);
+        let until = quiet.map_or(end, |quiet| quiet.min(end));
+        if Instant::now() >= until {
+            return match Instant::now() >= end {
+                true => Ending::Late,
+                false => Ending::Quiet,
+            };
+        }
+        // What is said meanwhile moves the end, and a client that was silent so far begins at any time.
+        let step = Instant::now() + options.quiet / 8;
+        sleep_until(until.min(step)).await;
+    }
+}
+
+/// Finds out whether the client speaks the revision; says why not.
+fn spoken(take: &Take) -> Result<(), String> {
+    if take.ending == Ending::Unstarted {
+        return Err("the client could not be started".into());
+    }
+    if take.entries.is_empty() {
+        return Err("the client never connected".into());
+    }
+    let modern = take.speaks >= Revision::MODERN;
+    let Some(first) = take.requests().next() else {
+        return Err("the client asked nothing".into());
+    };
+    let initialize = take.asked("initialize").next();
+    match (modern, initialize) {
+        (true, None) => Ok(()),
+        (true, Some(_)) if first.method() != Some("initialize") => Ok(()),
+        (true, Some(_)) => Err("the client begins with a handshake".into()),
+        (false, None) => Err("the client begins without a handshake, and tries none".into()),
+        (false, Some(hello)) => {
+            let later = |number: usize| number > hello.number;
+            let goes_on = |method: Option<&str>| {
+                !matches!(
+                    method,
+                    Some("initialize" | "server/discover" | "notifications/cancelled")
+                )
+            };
+            let on = take
+                .said()
+                .iter()
+                .any(|said| later(said.number) && goes_on(said.method()));
+            match on {
+                true => Ok(()),
+                false => {
+                    let offered = hello.params()["protocolVersion"].as_str();
+                    Err(format!(
+                        "the client offers {} and says nothing more when the server chooses {}",
+                        offered.unwrap_or("nothing"),
+                        take.speaks
+                    ))
+                }
+            }
+        }
+    }
+}

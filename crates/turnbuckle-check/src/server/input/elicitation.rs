@@ -1,0 +1,170 @@
+//! Questions to the user.
+
+use serde_json::Value;
+
+use crate::outcome::{Outcome, Seen, Unmet};
+use crate::overheard::{Question, messages, questions, received};
+use crate::tape::Way;
+use crate::visit::Visit;
+
+/// The notification that the user is done with a page.
+const COMPLETE: &str = "notifications/elicitation/complete";
+
+pub(super) async fn flat_form(visit: &Visit) -> Outcome {
+    let forms = asked(visit, "asks the user to fill in a form", |it| {
+        it.get("requestedSchema").is_some()
+    })
+    .await?;
+    for form in &forms {
+        let schema = &form.params["requestedSchema"];
+        let Some(properties) = schema["properties"].as_object() else {
+            continue;
+        };
+        for (name, property) in properties {
+            if let Some(what) = beyond_flat(property) {
+                return Err(Unmet::broken(format!("`{name}` {what}"), [form.at]));
+            }
+        }
+    }
+    Seen::at(forms.iter().map(|form| form.at).take(3))
+}
+
+pub(super) async fn valid_url(visit: &Visit) -> Outcome {
+    let pages = pages(visit).await?;
+    for page in &pages {
+        let url = page.params["url"].as_str().unwrap_or_default();
+        if !is_url(url) {
+            return Err(Unmet::broken(format!("{url:?} is no URL"), [page.at]));
+        }
+    }
+    Seen::at(pages.iter().map(|page| page.at).take(3))
+}
+
+pub(super) async fn https(visit: &Visit) -> Outcome {
+    let pages = pages(visit).await?;
+    for page in &pages {
+        let url = page.params["url"].as_str().unwrap_or_default();
+        if let Some(rest) = url.strip_prefix("http://").filter(|rest| !is_near(rest)) {
+            return Err(Unmet::broken(format!("http://{rest}"), [page.at]));
+        }
+    }
+    Seen::at(pages.iter().map(|page| page.at).take(3))
+}
+
+pub(super) fn complete_known(visit: &Visit) -> Outcome {
+    let complete = received(&visit.tape, COMPLETE);
+    if complete.is_empty() {
+        return Err(Unmet::not_applicable(
+            "the server told of no elicitation that is complete",
+        ));
+    }
+    let asked = questions(&visit.tape);
+    for message in &complete {
+        let id = &message.value["params"]["elicitationId"];
+        let known = |it: &Question| it.at < message.at && it.params["elicitationId"] == *id;
+        if id.is_string() && !asked.iter().any(known) {
+            let what = format!("the elicitation {id} is complete, and nobody has asked for it");
+            return Err(Unmet::broken(what, [message.at]));
+        }
+    }
+    Seen::at(complete.iter().map(|message| message.at).take(3))
+}
+
+pub(super) fn complete_is_gone(visit: &Visit) -> Outcome {
+    let asked = questions(&visit.tape);
+    if let Some(message) = received(&visit.tape, COMPLETE).first() {
+        return Err(Unmet::broken(format!("`{COMPLETE}`"), [message.at]));
+    }
+    let pages = asked
+        .iter()
+        .filter(|question| question.params["mode"] == "url");
+    match pages.map(|page| page.at).collect::<Vec<_>>() {
+        pages if pages.is_empty() => Err(Unmet::not_applicable("no page was to be visited")),
+        pages => Seen::at(pages.into_iter().take(3)),
+    }
+}
+
+pub(super) fn required_error(visit: &Visit) -> Outcome {
+    let errors: Vec<_> = messages(&visit.tape, Way::Received)
+        .filter(|message| message.value["error"]["code"] == -32042)
+        .collect();
+    if errors.is_empty() {
+        return Err(Unmet::not_applicable("the error -32042 was not seen"));
+    }
+    for error in &errors {
+        let listed = error.value["error"]["data"]["elicitations"].as_array();
+        let listed = listed.map(Vec::as_slice).unwrap_or_default();
+        let whole = |it: &Value| it["mode"] == "url" && it["elicitationId"].is_string();
+        if listed.is_empty() || !listed.iter().all(whole) {
+            let what = format!("`data` is {}", error.value["error"]["data"]);
+            return Err(Unmet::broken(what, [error.at]));
+        }
+    }
+    Seen::at(errors.iter().map(|error| error.at).take(3))
+}
+
+async fn pages(visit: &Visit) -> Result<Vec<Question>, Unmet> {
+    asked(visit, "asks the user to visit a page", |params| {
+        params["mode"] == "url" && params["url"].is_string()
+    })
+    .await
+}
+
+/// Returns the elicitations of a kind.
+async fn asked(
+    visit: &Visit,
+    what: &str,
+    which: fn(&Value) -> bool,
+) -> Result<Vec<Question>, Unmet> {
+    let trials = visit.trials().await?;
+    let mut asked = questions(&visit.tape);
+    asked.retain(|it| it.method == "elicitation/create" && which(&it.params));
+    match asked.is_empty() {
+        true => Err(trials.none(what)),
+        false => Ok(asked),
+    }
+}
+
+/// Says what a property has that a flat form has not.
+fn beyond_flat(property: &Value) -> Option<String> {
+    let nesting = ["properties", "$ref", "allOf", "additionalProperties"];
+    if let Some(keyword) = nesting
+        .iter()
+        .find(|keyword| property.get(**keyword).is_some())
+    {
+        return Some(format!("has `{keyword}`"));
+    }
+    if property["type"] == "object" {
+        return Some("is an object".to_owned());
+    }
+    let items = &property["items"];
+    let chosen = ["enum", "anyOf", "oneOf"]
+        .iter()
+        .any(|keyword| items.get(*keyword).is_some());
+    match property["type"] == "array" && !chosen {
+        true => Some("is a list of anything".to_owned()),
+        false => None,
+    }
+}
+
+/// Says whether a text is an absolute URL.
+fn is_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return false;
+    };
+    let mut letters = scheme.chars();
+    let scheme = letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
+        && letters.all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it));
+    let printable = !text.chars().any(|it| it.is_whitespace() || it.is_control());
+    scheme && printable && !rest.trim_start_matches('/').is_empty()
+}
+
+/// Says whether a URL without its scheme is on this machine, where https is not expected.
+fn is_near(rest: &str) -> bool {
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    ["localhost", "127.", "[::1]"]
+        .iter()
+        .any(|near| host.starts_with(near))
+}

@@ -1,0 +1,105 @@
+//! Saying something odd on purpose, and seeing what comes of it.
+
+use serde_json::Value;
+
+use crate::outcome::Unmet;
+use crate::session::{Answer, Session};
+use crate::visit::Visit;
+
+/// What came of saying something odd.
+pub(super) struct Poked {
+    /// The entry of what was said.
+    pub(super) sent: usize,
+    /// The status, on HTTP.
+    pub(super) status: Option<u16>,
+    /// What may answer it: the messages with their entries. An array is one message.
+    pub(super) replies: Vec<(usize, Value)>,
+    /// The answer to a harmless request that came after it.
+    pub(super) after: Result<Answer, Unmet>,
+}
+
+impl Poked {
+    /// Says it in a conversation, and asks something harmless afterwards.
+    ///
+    /// `ids` are those by which answers are known; without any, an answer that has none is waited for.
+    pub(super) async fn with(
+        visit: &Visit,
+        session: &Session,
+        text: &str,
+        ids: &[Value],
+    ) -> Result<Self, Unmet> {
+        let message: Value = serde_json::from_str(text).unwrap_or_default();
+        let headers = session.speech.headers(&message, session.id.as_deref());
+        let id = ids.first().cloned();
+        let pending = session.send_text(id, text, headers, true).await?;
+        let mut poked = Self {
+            sent: pending.sent.unwrap_or_default(),
+            status: None,
+            replies: Vec::new(),
+            after: Err(Unmet::not_tested("nothing was asked afterwards")),
+        };
+        let mut heard = Vec::new();
+        if session.http().is_ok() {
+            let answer = session.answer(pending).await?;
+            poked.sent = answer.sent.unwrap_or_default();
+            poked.status = answer.status;
+            heard.extend(answer.before.iter().copied().chain(answer.received));
+        }
+        poked.after = session.ask(session.speech.harmless(), Value::Null).await;
+        match &poked.after {
+            Ok(answer) => heard.extend(&answer.before),
+            Err(Unmet::Broken { entries, .. }) => heard.extend(entries),
+            Err(_) => {}
+        }
+        poked.take_in(visit, &heard, ids);
+        let wanted = ids.len().max(1);
+        if session.line().is_ok() && poked.after.is_ok() && poked.replies.len() < wanted {
+            let late = session.listen(visit.options.silence).await;
+            poked.take_in(visit, &late, ids);
+        }
+        Ok(poked)
+    }
+
+    fn take_in(&mut self, visit: &Visit, heard: &[usize], ids: &[Value]) {
+        for &number in heard {
+            let entry = visit.tape.entry(number);
+            let Some(message) = entry.json().filter(|_| number != self.sent) else {
+                continue;
+            };
+            let answers = match &message {
+                Value::Array(_) => true,
+                Value::Object(message) if message.contains_key("method") => false,
+                Value::Object(message) => match message.get("id") {
+                    None | Some(Value::Null) => true,
+                    Some(id) => ids.contains(id),
+                },
+                _ => false,
+            };
+            if answers {
+                self.replies.push((number, message));
+            }
+        }
+    }
+
+    /// Returns the first error that came back, with its entry.
+    pub(super) fn error(&self) -> Option<(usize, i64)> {
+        let mut errors = self.replies.iter();
+        errors.find_map(|(number, reply)| Some((*number, reply["error"]["code"].as_i64()?)))
+    }
+
+    /// Says whether it was refused: by an error, or by a status.
+    pub(super) fn is_refused(&self) -> bool {
+        self.error().is_some() || self.status.is_some_and(|status| status >= 400)
+    }
+
+    /// Returns the entries that show it.
+    pub(super) fn entries(&self) -> Vec<usize> {
+        let replies = self.replies.iter().map(|(number, _)| *number);
+        let after = self.after.iter().flat_map(Answer::entries);
+        let mut entries: Vec<_> = [self.sent].into_iter().chain(replies).collect();
+        if self.replies.is_empty() {
+            entries.extend(after);
+        }
+        entries
+    }
+}

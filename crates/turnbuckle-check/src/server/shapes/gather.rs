@@ -1,0 +1,84 @@
+//! Makes sure that there is something to look at, whatever other rules have asked for.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::topic::Topic;
+use crate::discovery::List;
+use crate::outcome::Unmet;
+use crate::visit::Visit;
+
+/// Why there is nothing of a topic to look at.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered(HashMap<Topic, Unmet>);
+
+impl Gathered {
+    /// Asks for something of everything that the server has.
+    pub(crate) async fn of(visit: &Visit) -> Self {
+        let mut missing = Self::default();
+        let Ok(discovered) = visit.discovered().await else {
+            return missing;
+        };
+        missing.note(Topic::ToolList, discovered.tools.items().err());
+        let calls = visit.called().await.err();
+        missing.note(Topic::ToolResult, calls.clone());
+        missing.note(Topic::Content, calls);
+        missing.note(Topic::Resources, discovered.resources.items().err());
+        missing.note(Topic::Prompts, discovered.prompts.items().err());
+        // What comes of these is for the rules that look; here it matters only that they were asked.
+        if let Some(uri) = names(&discovered.resources, "uri").next() {
+            ask(visit, "resources/read", json!({ "uri": uri })).await;
+        }
+        if let Some(prompt) = discovered.prompts.iter().find(|prompt| is_simple(prompt)) {
+            ask(visit, "prompts/get", json!({ "name": prompt["name"] })).await;
+        }
+        let Ok(session) = visit.session().await else {
+            return missing;
+        };
+        if session.capabilities().get("completions").is_some()
+            && let Some(params) = discovered.prompts.iter().find_map(completion)
+        {
+            ask(visit, "completion/complete", params).await;
+        }
+        if session.speech.has_handshake() {
+            ask(visit, "ping", json!({})).await;
+        }
+        missing
+    }
+
+    /// Returns why there is nothing of a topic.
+    pub(super) fn why_not(&self, topic: Topic) -> Option<&Unmet> {
+        self.0.get(&topic)
+    }
+
+    fn note(&mut self, topic: Topic, why: Option<Unmet>) {
+        if let Some(why) = why {
+            self.0.insert(topic, why.aside());
+        }
+    }
+}
+
+async fn ask(visit: &Visit, method: &str, params: Value) {
+    if let Ok(session) = visit.session().await {
+        let _ = session.ask(method, params).await;
+    }
+}
+
+fn names<'a>(list: &'a List, field: &'a str) -> impl Iterator<Item = &'a str> {
+    list.iter().filter_map(move |item| item[field].as_str())
+}
+
+/// Says whether a prompt can be had without arguments.
+fn is_simple(prompt: &Value) -> bool {
+    let arguments = prompt["arguments"].as_array();
+    let mut arguments = arguments.into_iter().flatten();
+    prompt["name"].is_string() && !arguments.any(|argument| argument["required"] == true)
+}
+
+/// Returns what asks for completions of the first argument of a prompt.
+fn completion(prompt: &Value) -> Option<Value> {
+    let argument = prompt["arguments"].get(0)?["name"].as_str()?;
+    let prompt = json!({ "type": "ref/prompt", "name": prompt["name"].as_str()? });
+    Some(json!({ "ref": prompt, "argument": { "name": argument, "value": "" } }))
+}

@@ -1,0 +1,98 @@
+//! Which rule a flaw belongs to.
+
+use crate::shape::Kind;
+
+/// What a rule about shapes looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Topic {
+    Envelope,
+    Errors,
+    Initialize,
+    Discover,
+    ServerInfo,
+    ResultType,
+    Caching,
+    Meta,
+    ToolList,
+    ToolResult,
+    Content,
+    Resources,
+    Prompts,
+    Completion,
+    EmptyResults,
+    Notifications,
+    Requests,
+    Tasks,
+}
+
+impl Topic {
+    /// Returns what a message as a whole is about; nothing if nobody knows its method.
+    pub(super) fn of(kind: Kind, method: Option<&str>) -> Option<Self> {
+        Some(match (kind, method?) {
+            (Kind::Request, _) => Self::Requests,
+            (Kind::Notification, method) if method.starts_with("notifications/tasks") => {
+                Self::Tasks
+            }
+            (Kind::Notification, _) => Self::Notifications,
+            (Kind::Error, _) => Self::Errors,
+            (Kind::Result, "initialize") => Self::Initialize,
+            (Kind::Result, "server/discover") => Self::Discover,
+            (Kind::Result, "tools/list") => Self::ToolList,
+            (Kind::Result, "tools/call") => Self::ToolResult,
+            (Kind::Result, "resources/list" | "resources/templates/list" | "resources/read") => {
+                Self::Resources
+            }
+            (Kind::Result, "prompts/list" | "prompts/get") => Self::Prompts,
+            (Kind::Result, "completion/complete") => Self::Completion,
+            (
+                Kind::Result,
+                "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe",
+            ) => Self::EmptyResults,
+            (Kind::Result, method) if method.starts_with("tasks/") => Self::Tasks,
+            (Kind::Result, _) => return None,
+        })
+    }
+
+    /// Returns what a place in a message is about, if that is something of its own.
+    pub(super) fn of_place(self, path: &str) -> Self {
+        let in_task = path.starts_with("result.task.") || path == "result.task";
+        match path {
+            "result.resultType" => Self::ResultType,
+            "result.ttlMs" | "result.cacheScope" if self != Self::Tasks => Self::Caching,
+            _ if in_task => Self::Tasks,
+            _ if path.starts_with("result.inputRequests") || path == "result.requestState" => {
+                Self::Requests
+            }
+            _ if path.contains(".content[") || path.contains(".content.") => Self::Content,
+            _ if path.starts_with("result.serverInfo.") || path.contains("/serverInfo") => {
+                Self::ServerInfo
+            }
+            _ if path.starts_with("result._meta") => Self::Meta,
+            _ => self,
+        }
+    }
+
+    /// Names the messages that it is about.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Envelope => "message",
+            Self::Errors => "error",
+            Self::Initialize => "result of `initialize`",
+            Self::Discover => "result of `server/discover`",
+            Self::ServerInfo => "information about itself",
+            Self::ResultType => "result that has a type",
+            Self::Caching => "result that may be cached",
+            Self::Meta => "result",
+            Self::ToolList => "list of tools",
+            Self::ToolResult => "result of a tool",
+            Self::Content => "content",
+            Self::Resources => "resources",
+            Self::Prompts => "prompts",
+            Self::Completion => "completion",
+            Self::EmptyResults => "empty result",
+            Self::Notifications => "notification",
+            Self::Requests => "request",
+            Self::Tasks => "task",
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The schemas of tools, and the marks in them.
+
+use serde_json::Value;
+use turnbuckle_protocol::codec::headers::{BadMark, marks as find_marks};
+use turnbuckle_schema::{SchemaError, Validator};
+
+use crate::outcome::{Outcome, Seen, Unmet};
+use crate::visit::Visit;
+
+/// How a dialect is named that is not the newest.
+const OLDER: &[&str] = &["draft-03", "draft-04", "draft-06", "draft-07", "2019-09"];
+
+/// Words that tell a secret.
+const SECRETS: &[&str] = &[
+    "password",
+    "passwd",
+    "secret",
+    "apikey",
+    "api_key",
+    "access_token",
+    "credential",
+    "private_key",
+    "ssn",
+];
+
+pub(super) async fn valid(visit: &Visit) -> Outcome {
+    let tools = visit.tools().await?;
+    for (name, field, schema) in schemas(tools) {
+        let Some(schema) = schema.as_object() else {
+            continue;
+        };
+        // What takes too much work to check, or refers to something elsewhere, is not wrong for that.
+        if let Err(SchemaError::Invalid { place, mistake }) = Validator::lenient(schema) {
+            let what = format!("the `{field}` of `{name}` at `{place}`: {mistake}");
+            return Err(Unmet::broken(what, tools.entries()));
+        }
+    }
+    Seen::at(tools.entries())
+}
+
+pub(super) async fn dialect(visit: &Visit) -> Outcome {
+    let tools = visit.tools().await?;
+    let named = |schema: &Value| schema["$schema"].as_str().map(str::to_owned);
+    let older: Vec<_> = schemas(tools)
+        .filter_map(|(name, _, schema)| Some((name, named(schema)?)))
+        .filter(|(_, dialect)| OLDER.iter().any(|older| dialect.contains(older)))
+        .collect();
+    match older.as_slice() {
+        [] => Seen::at(tools.entries()),
+        [(name, dialect)] => {
+            let what = format!("a schema of `{name}` is of the dialect {dialect}");
+            Err(Unmet::broken(what, tools.entries()))
+        }
+        [(name, dialect), more @ ..] => {
+            let what = format!(
+                "a schema of `{name}` is of the dialect {dialect}, and so are {} more",
+                more.len()
+            );
+            Err(Unmet::broken(what, tools.entries()))
+        }
+    }
+}
+
+pub(super) async fn marks(visit: &Visit) -> Outcome {
+    let tools = visit.tools().await?;
+    let mut any = false;
+    for tool in tools {
+        match find_marks(&tool["inputSchema"]) {
+            // How many there may be is nobody's rule.
+            Ok(_) | Err(BadMark::TooMany) => {}
+            Err(error) => {
+                let what = format!("in the input schema of {}, {error}", tool["name"]);
+                return Err(Unmet::broken(what, tools.entries()));
+            }
+        }
+        any |= is_marked(tool);
+    }
+    marked(any)?;
+    Seen::at(tools.entries())
+}
+
+pub(super) async fn no_secrets(visit: &Visit) -> Outcome {
+    let tools = visit.tools().await?;
+    marked(tools.iter().any(is_marked))?;
+    for tool in tools {
+        for mark in find_marks(&tool["inputSchema"]).unwrap_or_default() {
+            let name = mark.path.last().map(String::as_str).unwrap_or_default();
+            let plain = name.to_ascii_lowercase().replace('-', "_");
+            if SECRETS.iter().any(|secret| plain.contains(secret)) {
+                let what = format!("`{name}` of {} is repeated in a header", tool["name"]);
+                return Err(Unmet::broken(what, tools.entries()));
+            }
+        }
+    }
+    Seen::at(tools.entries())
+}
+
+fn marked(any: bool) -> Result<(), Unmet> {
+    match any {
+        true => Ok(()),
+        false => Err(Unmet::not_applicable(
+            "no tool has an argument marked with `x-mcp-header`",
+        )),
+    }
+}
+
+fn is_marked(tool: &Value) -> bool {
+    find_marks(&tool["inputSchema"]).is_ok_and(|marks| !marks.is_empty())
+}
+
+fn schemas(tools: &[Value]) -> impl Iterator<Item = (&str, &'static str, &Value)> {
+    tools.iter().flat_map(|tool| {
+        let name = tool["name"].as_str().unwrap_or_default();
+        ["inputSchema", "outputSchema"].map(|field| (name, field, &tool[field]))
+    })
+}

@@ -1,0 +1,132 @@
+//! Our own client, as a program would use it that is curious: nothing is wrong with it.
+
+use std::{io, time::Duration};
+
+use serde_json::json;
+use tokio::io::DuplexStream;
+use turnbuckle_check::{ClientTarget, Dial, Options, Report, check_client, report::Grade};
+use turnbuckle_client::{
+    Client, ClientBuilder, Consent, FormRequest, Roots, SampleRequest, Target, VisitRequest,
+    http::Http, lines::Lines,
+};
+use turnbuckle_protocol::types::{
+    CompleteParams, CompletionReference, ContentBlock, CreateMessageResult, LogLevel,
+    SubscriptionFilter,
+};
+
+/// Runs it on a line.
+pub(crate) async fn through_lines(stream: DuplexStream) {
+    let (reader, writer) = tokio::io::split(stream);
+    run(Lines::new(reader, writer).into()).await;
+}
+
+/// Runs it on HTTP, by connections that somebody makes.
+pub(crate) async fn through_http<F>(url: &str, dial: impl Fn() -> F + Send + Sync + 'static)
+where
+    F: Future<Output = io::Result<DuplexStream>> + Send + 'static,
+{
+    run(Http::new(url).through(dial).into()).await;
+}
+
+async fn on_lines(dial: Dial) {
+    through_lines(dial.connect().await.unwrap()).await;
+}
+
+async fn on_http(dial: Dial) {
+    let url = dial.url().to_owned();
+    through_http(&url, move || {
+        let dial = dial.clone();
+        async move { dial.connect().await }
+    })
+    .await;
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder("good", "1.0")
+        .roots(Roots::new(["file:///home/ada/project"]).unwrap())
+        .on_sample(|_: SampleRequest| async {
+            Ok(CreateMessageResult::new(
+                "parrot",
+                ContentBlock::text("Hello."),
+            ))
+        })
+        .on_form(|form: FormRequest| async move { form.accept(json!({ "name": "Ada" })) })
+        .on_visit(|_: VisitRequest| async { Consent::Decline })
+}
+
+/// Does what can be done with a server. What a server refuses is no reason to stop: some do so on purpose.
+async fn run(server: Target) {
+    let Ok(client) = builder().connect(server).await else {
+        return;
+    };
+    let has = client.server().capabilities.clone();
+    if has.logging.is_some() {
+        let _ = client.set_log_level(LogLevel::Info).await;
+    }
+    let _ = client.tools().all().await;
+    let calls = [
+        ("hello", json!({})),
+        (
+            "weather",
+            json!({ "city": "Z\u{fc}rich", "days": 3, "exact": null }),
+        ),
+        ("weather", json!({ "exact": true, "city": " padded " })),
+    ];
+    for (tool, arguments) in calls {
+        let call = client.call_tool(tool, arguments);
+        let _ = call.on_progress(|_| {}).await;
+    }
+    let slow = client.call_tool("slow", json!({}));
+    let _ = slow.timeout(Duration::from_millis(200)).await;
+    if has.resources.is_some() {
+        let _ = client.resources().all().await;
+        let _ = client.resource_templates().all().await;
+        let _ = client.read_resource("note:///one").await;
+    }
+    if has.prompts.is_some() {
+        let _ = client.prompts().all().await;
+        let _ = client.get_prompt("greeting", [("name", "Ada")]).await;
+        let _ = client.get_prompt("gr\u{fc}\u{df}e", [("", ""); 0]).await;
+    }
+    if has.completions.is_some() {
+        let reference = CompletionReference::prompt("greeting");
+        let _ = client
+            .complete(CompleteParams::new(reference, "name", "A"))
+            .await;
+    }
+    let filter = SubscriptionFilter::new().tools_list_changed(true);
+    drop(client.listen(filter).await);
+    let _ = client.ping().await;
+    client.close().await;
+}
+
+fn assert_good(report: &Report) {
+    assert_eq!(report.runs.len(), 6);
+    for run in &report.runs {
+        assert_eq!(run.not_spoken, None, "{}", run.revision);
+        assert!(!run.rulings.is_empty(), "{}", run.revision);
+    }
+    let bad: Vec<_> = report
+        .rulings()
+        .filter(|(_, ruling)| {
+            matches!(
+                ruling.grade(),
+                Grade::Fail | Grade::Warn | Grade::Advice | Grade::NotTested
+            )
+        })
+        .map(|(run, ruling)| format!("{} {} {:#?}", run.revision, ruling.rule.id, ruling.verdict))
+        .collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_right_on_lines() {
+    let target = ClientTarget::on_lines("good", on_lines);
+    assert_good(&check_client(&target, &Options::default()).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_right_on_http() {
+    let target = ClientTarget::on_http("good", on_http);
+    assert_good(&check_client(&target, &Options::default()).await);
+}

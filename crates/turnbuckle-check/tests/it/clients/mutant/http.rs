@@ -1,0 +1,158 @@
+//! A layer between a client and the stage on HTTP.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::{Frame, Incoming},
+    client,
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{io::duplex, sync::mpsc};
+use turnbuckle_check::Dial;
+
+use super::{Change, Memory, Requesting};
+use crate::clients::good;
+
+/// How many bytes a direction holds.
+const BUFFER: usize = 256 * 1024;
+
+pub(super) async fn run(dial: Dial, change: Change) {
+    let memory = Arc::new(Mutex::new(Memory::default()));
+    let url = dial.url().to_owned();
+    good::through_http(&url, move || {
+        let (dial, change, memory) = (dial.clone(), change.clone(), memory.clone());
+        async move {
+            let (near, far) = duplex(BUFFER);
+            let answering = service_fn(move |request| {
+                let passing = pass(dial.clone(), change.clone(), memory.clone(), request);
+                async move { passing.await.map_err(io::Error::other) }
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(far), answering));
+            Ok(near)
+        }
+    })
+    .await;
+}
+
+async fn pass(
+    dial: Dial,
+    change: Change,
+    memory: Arc<Mutex<Memory>>,
+    request: Request<Incoming>,
+) -> Result<Response<Passing>, Box<dyn std::error::Error + Send + Sync>> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await?.to_bytes().to_vec();
+    let texts = match serde_json::from_slice(&body) {
+        Ok(message) => change.said(message, &mut memory.lock().unwrap()),
+        Err(_) => vec![String::from_utf8(body)?],
+    };
+    let Some((own, others)) = texts.split_last() else {
+        return Ok(status(202));
+    };
+    // The answer to the last is the answer to the client.
+    for text in others {
+        let request = Request::from_parts(parts.clone(), text.clone().into_bytes());
+        send(&dial, request).await?.collect().await?;
+    }
+    let request = Request::from_parts(parts, own.clone().into_bytes());
+    let (request, answer) = {
+        let mut requesting = Requesting {
+            request,
+            answer: None,
+            memory: &mut memory.lock().unwrap(),
+        };
+        if let Some(alter) = &change.request {
+            alter(&mut requesting);
+        }
+        (requesting.request, requesting.answer)
+    };
+    if let Some(answer) = answer {
+        return Ok(status(answer));
+    }
+    let response = send(&dial, request).await?;
+    let (mut head, body) = response.into_parts();
+    head.headers.remove("content-length");
+    let passing = Passing::of(body, change);
+    Ok(Response::from_parts(head, passing))
+}
+
+fn status(status: u16) -> Response<Passing> {
+    let (_, receiver) = mpsc::channel(1);
+    let mut response = Response::new(Passing(receiver));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap();
+    response
+}
+
+async fn send(
+    dial: &Dial,
+    mut request: Request<Vec<u8>>,
+) -> Result<Response<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
+    request.headers_mut().remove("content-length");
+    let stream = TokioIo::new(dial.connect().await?);
+    let (mut sender, connection) = client::conn::http1::handshake(stream).await?;
+    tokio::spawn(connection);
+    let request = request.map(|body| Full::new(Bytes::from(body)));
+    Ok(sender.send_request(request).await?)
+}
+
+/// A body on its way to the client.
+struct Passing(mpsc::Receiver<io::Result<Bytes>>);
+
+impl Passing {
+    fn of(mut body: Incoming, change: Change) -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(async move {
+            loop {
+                let frame = tokio::select! {
+                    frame = body.frame() => frame,
+                    () = sender.closed() => return,
+                };
+                let piece = match frame {
+                    None => return,
+                    Some(Ok(frame)) => Ok(changed(&frame.into_data().unwrap_or_default(), &change)),
+                    Some(Err(error)) => Err(io::Error::other(error)),
+                };
+                if sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self(receiver)
+    }
+}
+
+/// The stage sends whole messages and whole events; each piece is changed on its own.
+fn changed(piece: &[u8], change: &Change) -> Bytes {
+    let text = String::from_utf8_lossy(piece);
+    let lines: Vec<_> = text
+        .split('\n')
+        .map(|line| match line.strip_prefix("data: ") {
+            Some(data) => format!("data: {}", change.heard(data)),
+            None => change.heard(line),
+        })
+        .collect();
+    lines.join("\n").into()
+}
+
+impl hyper::body::Body for Passing {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let piece = self.0.poll_recv(cx);
+        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+}
