@@ -15,7 +15,7 @@ use crate::options::{Options, Progress};
 use crate::outcome::{Outcome, Unmet};
 use crate::reach::{self, NotChecked};
 use crate::report::{Report, Ruling, Run, Verdict};
-use crate::rule::{Check, Role, Rule};
+use crate::rule::{Area, Check, Role, Rule};
 use crate::server::Gathered;
 use crate::session::Session;
 use crate::target::Target;
@@ -39,7 +39,7 @@ pub async fn check_server(target: &Target, options: &Options) -> Result<Report, 
         .iter()
         .all(|visited| visited.run.not_spoken.is_some())
     {
-        return Err(reach::why_nothing_was_spoken(target, options, &visits).await);
+        return Err(reach::why_nothing_was_spoken(target, options, visits).await);
     }
     report.runs = visits.into_iter().map(|visited| visited.run).collect();
     report.took = begun.elapsed();
@@ -80,12 +80,15 @@ async fn side_by_side(target: &Target, options: &Options) -> Vec<Visited> {
 async fn visit(target: &Target, options: &Options, revision: Revision, count: &Count) -> Visited {
     let visit = Visit::new(target, options, revision);
     let mut run = Run::new(revision, target.transport());
-    let rules = rules(target, options, revision);
+    let mut rules = rules(target, options, revision);
+    let mut denied = None;
     if let Err(why) = spoken(&visit).await {
         run.not_spoken = Some(why);
-        count.skip(rules.len());
-        let denied = reach::denied(&visit.tape);
-        return Visited { run, denied };
+        denied = reach::denied(&visit.tape);
+        // How a server treats those whom it does not know can be seen from outside.
+        let all = rules.len();
+        rules.retain(|rule| denied.is_some() && rule.area == Area::Authorization);
+        count.skip(all - rules.len());
     }
     // What looks at the whole tape comes last.
     let (looking, asking): (Vec<_>, Vec<_>) = rules
@@ -99,7 +102,7 @@ async fn visit(target: &Target, options: &Options, revision: Revision, count: &C
     }
     run.rulings
         .sort_by_key(|ruling| catalogue::position(ruling.rule));
-    Visited { run, denied: None }
+    Visited { run, denied }
 }
 
 /// Returns the rules that are looked at in a revision.

@@ -103,12 +103,15 @@ impl Session {
         if !self.speech.has_handshake() {
             // One that knows only the handshake may never answer: not too long then.
             let opening = self.begin("server/discover", json!({})).await?;
-            self.opening = Some(self.answer_within(opening, 2 * self.patience).await?);
+            let answer = self.answer_within(opening, 2 * self.patience).await?;
+            let_in(&answer)?;
+            self.opening = Some(answer);
             return Ok(());
         }
         // A process may have to start first, and some take their time.
         let opening = self.begin("initialize", self.speech.initialize()).await?;
         let answer = self.answer_within(opening, 6 * self.patience).await?;
+        let_in(&answer)?;
         self.id = answer.header("mcp-session-id").map(str::to_owned);
         answer.result()?;
         self.opening = Some(answer);
@@ -462,5 +465,15 @@ impl Session {
         };
         let at = aside.iter().position(answers)?;
         Some(aside.remove(at))
+    }
+}
+
+/// Makes sure that the server has not sent us away.
+fn let_in(answer: &Answer) -> Result<(), Unmet> {
+    match answer.status {
+        Some(status @ (401 | 403)) => Err(Unmet::not_tested(format!(
+            "the server wants to know who asks: HTTP status {status}"
+        ))),
+        _ => Ok(()),
     }
 }

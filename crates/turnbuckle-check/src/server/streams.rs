@@ -116,13 +116,13 @@ fn own_messages(tape: &Tape) -> Outcome {
     let mut seen = Vec::new();
     for stream in some(tape)?.iter().filter(|stream| stream.answers_request()) {
         let method = stream.request["method"].as_str().unwrap_or_default();
-        for (at, message) in stream.messages() {
+        for (at, message) in &stream.messages {
             let name = message["method"].as_str().unwrap_or_default();
             let changes =
                 name.ends_with("/list_changed") || name == "notifications/resources/updated";
             if changes && stream.is_modern() && method != "subscriptions/listen" {
                 let what = format!("`{name}` on the stream of `{method}`");
-                return Err(Unmet::broken(what, [stream.sent, at]));
+                return Err(Unmet::broken(what, [stream.sent, *at]));
             }
             let answers = message.get("method").is_none() && message.get("id").is_some();
             if answers && !message["id"].is_null() && message["id"] != stream.request["id"] {
@@ -130,9 +130,9 @@ fn own_messages(tape: &Tape) -> Outcome {
                     "an answer to {} on the stream of {}",
                     message["id"], stream.request["id"]
                 );
-                return Err(Unmet::broken(what, [stream.sent, at]));
+                return Err(Unmet::broken(what, [stream.sent, *at]));
             }
-            seen.extend([stream.sent, at]);
+            seen.extend([stream.sent, *at]);
         }
     }
     seen.truncate(2);
@@ -143,9 +143,9 @@ fn no_requests(tape: &Tape) -> Outcome {
     let all = some(tape)?;
     for stream in &all {
         let asks = |message: &Value| message.get("method").is_some() && message.get("id").is_some();
-        if let Some((at, message)) = stream.messages().find(|(_, message)| asks(message)) {
+        if let Some((at, message)) = stream.messages.iter().find(|(_, message)| asks(message)) {
             let what = format!("a request for {}", message["method"]);
-            return Err(Unmet::broken(what, [stream.sent, at]));
+            return Err(Unmet::broken(what, [stream.sent, *at]));
         }
     }
     Seen::at(all.iter().take(1).flat_map(Stream::entries))
@@ -205,12 +205,12 @@ fn get_without_answers(tape: &Tape) -> Outcome {
     for stream in opened {
         let answers =
             |message: &Value| message.get("method").is_none() && message.get("id").is_some();
-        if let Some((at, message)) = stream.messages().find(|(_, message)| answers(message)) {
+        if let Some((at, message)) = stream.messages.iter().find(|(_, message)| answers(message)) {
             let what = format!(
                 "an answer to {} on a stream that GET has opened",
                 message["id"]
             );
-            return Err(Unmet::broken(what, [stream.sent, at]));
+            return Err(Unmet::broken(what, [stream.sent, *at]));
         }
         seen.extend(stream.entries());
     }
@@ -233,13 +233,14 @@ fn each_once(tape: &Tape) -> Outcome {
             |other: &&&Stream| other.session == stream.session && other.channel != stream.channel;
         for other in all.iter().filter(beside) {
             seen.extend([stream.sent, other.sent]);
-            for (at, message) in stream.messages() {
+            for (at, message) in &stream.messages {
                 let copy = other
-                    .messages()
-                    .find(|(there, copy)| there.abs_diff(at) <= NEAR && *copy == message);
+                    .messages
+                    .iter()
+                    .find(|(there, copy)| there.abs_diff(*at) <= NEAR && copy == message);
                 if let Some((there, _)) = copy {
                     let what = "the same message on two streams";
-                    return Err(Unmet::broken(what, [at, there]));
+                    return Err(Unmet::broken(what, [*at, *there]));
                 }
             }
         }

@@ -6,6 +6,7 @@
 
 mod asking;
 mod changing;
+pub(crate) mod guarded;
 mod prompts;
 mod resources;
 mod tasks;
@@ -62,14 +63,14 @@ pub(crate) fn through_sse(connector: http::Connector) -> Target {
     Target::http(url, dialing(url, connector), Vec::new()).http_sse()
 }
 
-fn dialing(url: &str, connector: http::Connector) -> Http {
+pub(crate) fn dialing(url: &str, connector: http::Connector) -> Http {
     Http::new(url).through(move || {
         let connector = connector.clone();
         async move { connector.connect().await }
     })
 }
 
-fn assert_good(report: &Report) {
+pub(crate) fn assert_good(report: &Report) {
     assert_eq!(report.runs.len(), 6);
     for run in &report.runs {
         assert_eq!(run.not_spoken, None, "{}", run.revision);

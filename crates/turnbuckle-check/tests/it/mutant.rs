@@ -33,6 +33,7 @@ pub(crate) enum Transport {
     Lines,
     Http,
     HttpSse,
+    Guarded,
 }
 
 /// What a mutant changes.
@@ -104,6 +105,12 @@ impl Mutant {
     /// Is looked at on HTTP+SSE.
     pub(crate) fn on_http_sse(mut self) -> Self {
         self.on = Transport::HttpSse;
+        self
+    }
+
+    /// Is looked at on HTTP, behind a guard who knows us.
+    pub(crate) fn guarded(mut self) -> Self {
+        self.on = Transport::Guarded;
         self
     }
 
@@ -205,6 +212,7 @@ impl Mutant {
         match self.on {
             Transport::Lines => lines::target(self.server, self.change.clone()),
             Transport::Http => http::target((self.server)(), self.change.clone()),
+            Transport::Guarded => http::guarded_target((self.server)(), self.change.clone()),
             Transport::HttpSse => http::sse_target((self.server)(), self.change.clone()),
         }
     }

@@ -67,10 +67,14 @@ impl Check {
         let (aimed, names_us) = aim::at(&target, context).await?;
         let checked = interruptible(async { Ok(check_server(&aimed, &options).await) }).await;
         context.voice.quiet();
-        let report = checked?.map_err(|error| {
-            let advice = || logins::advice(&target, names_us);
-            not_checked(&error).or_login(advice)
-        })?;
+        let report = match checked? {
+            Ok(report) => report,
+            Err(error) => {
+                self.show_from_outside(&error, context)?;
+                let advice = || logins::advice(&target, names_us);
+                return Err(not_checked(&error).or_login(advice));
+            }
+        };
         self.show(&report, context)
     }
 
@@ -89,6 +93,18 @@ impl Check {
         }
         let voice = context.voice.clone();
         options.on_progress(move |progress| voice.checking(progress))
+    }
+
+    /// Shows what is wrong with the way in which a server refuses us.
+    fn show_from_outside(&self, error: &NotChecked, context: &Context) -> Result {
+        match error {
+            NotChecked::Denied { report, .. } if !report.findings().is_empty() => {
+                // That something is broken matters less than that nothing else was looked at.
+                let _ = self.show(report, context);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn show(&self, report: &Report, context: &Context) -> Result {
@@ -123,7 +139,7 @@ impl Threshold {
 fn not_checked(error: &NotChecked) -> Failure {
     let failure = Failure::not_asked(error.to_string());
     match error {
-        NotChecked::Denied(_) => failure.wanting_login(),
+        NotChecked::Denied { .. } => failure.wanting_login(),
         _ => failure,
     }
 }

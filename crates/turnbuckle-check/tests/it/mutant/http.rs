@@ -31,6 +31,11 @@ pub(super) fn sse_target(server: Server, change: Change) -> Target {
     good::through_sse(serve(Http::new(server).http_sse(HttpSse::new()), change))
 }
 
+pub(super) fn guarded_target(server: Server, change: Change) -> Target {
+    let http = Http::new(server).guard(good::guarded::guard());
+    good::guarded::through(serve(http, change), good::guarded::KNOWN)
+}
+
 fn serve(http: Http, change: Change) -> Connector {
     let (connector, mut listener) = memory();
     let service = http.into_service();
