@@ -294,6 +294,21 @@ impl Session {
         }
     }
 
+    /// Waits until what was posted has been taken or refused; returns the status, and the body if there is one.
+    ///
+    /// On HTTP+SSE that is no answer yet. Where nothing is posted, there is nothing to wait for.
+    pub(crate) async fn taken(&self, pending: &mut Pending) -> (Option<u16>, Option<usize>) {
+        let mut body = None;
+        while let Some(posting) = &mut pending.posting {
+            match posting.next(self.patience).await {
+                Some(Said::Head(status, number)) => pending.head(status, number),
+                Some(Said::Message(number)) => body = Some(number),
+                Some(Said::End(_)) | None => pending.posting = None,
+            }
+        }
+        (pending.status, body)
+    }
+
     /// Returns what is said outside of the responses to our requests; `None` if nothing is for so long.
     async fn elsewhere(&self, patience: Duration) -> Option<Said> {
         match &self.channel {

@@ -14,11 +14,15 @@ use crate::tape::Tape;
 use crate::visit::Visit;
 
 pub(crate) const RULES: &[Rule] = &[
-    Rule::server("streams.events-are-messages", Area::Streams, &["http.sse.event-format"])
-        .says("The data of an event is a whole message of JSON-RPC.")
-        .cure("Write each message as one event: `data:` and the JSON, without a line break, then an empty line.")
-        .on(On::Http)
-        .look(|_, tape| events_are_messages(tape)),
+    Rule::server(
+        "streams.message-events",
+        Area::Streams,
+        &["http.sse.event-format"],
+    )
+    .says("Messages come as events of the type `message`: others are passed over.")
+    .cure("Name the events `message`, or give them no name.")
+    .on(On::Http)
+    .look(|_, tape| message_events(tape)),
     Rule::server(
         "streams.own-messages-only",
         Area::Streams,
@@ -88,21 +92,17 @@ pub(crate) const RULES: &[Rule] = &[
         .ask(|visit| Box::pin(watched::survives(visit))),
 ];
 
-fn events_are_messages(tape: &Tape) -> Outcome {
+fn message_events(tape: &Tape) -> Outcome {
     let mut seen = Vec::new();
     for stream in some(tape)? {
-        for (at, entry) in &stream.events {
-            let named = entry
-                .event
-                .as_ref()
-                .is_some_and(|event| event.name == "message");
-            if !named || entry.text.is_empty() {
-                continue;
-            }
-            match entry.json() {
-                Some(Value::Object(_) | Value::Array(_)) => seen.push(*at),
-                _ => {
-                    let what = "the data of an event is no message";
+        for (at, message) in &stream.messages {
+            let name = tape.entry(*at).event.map(|event| event.name);
+            match name.as_deref() {
+                Some("message") => seen.push(*at),
+                _ if message.get("jsonrpc").is_none() => {}
+                name => {
+                    let name = name.unwrap_or_default();
+                    let what = format!("a message comes as the event `{name}`");
                     return Err(Unmet::broken(what, [stream.sent, *at]));
                 }
             }

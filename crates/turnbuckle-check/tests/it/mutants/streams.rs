@@ -12,8 +12,11 @@ const LAST: &str = "last-event-id";
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("streams.events-are-messages", "greets on every stream")
-            .events(|_, events| events.push_str("data: \"hello\"\n\n")),
+        Mutant::new("streams.message-events", "names its events otherwise").events(|_, events| {
+            if events.contains("\"jsonrpc\"") {
+                events.insert_str(0, "event: mcp\n");
+            }
+        }),
         Mutant::new(
             "streams.own-messages-only",
             "tells of changes where nobody listens",
