@@ -1,7 +1,11 @@
 //! All rules.
 
+mod nearest;
+
+use std::fmt;
+
 use crate::client;
-use crate::rule::Rule;
+use crate::rule::{Area, Rule};
 use crate::server;
 
 /// Returns the rules for servers, in the order of reports.
@@ -14,16 +18,66 @@ pub fn for_clients() -> impl Iterator<Item = &'static Rule> {
     client::AREAS.iter().copied().flatten()
 }
 
+/// Returns all rules, in the order of reports.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    for_servers().chain(for_clients())
+}
+
 /// Returns the rule of this name.
 pub fn find(id: &str) -> Option<&'static Rule> {
-    for_servers()
-        .chain(for_clients())
-        .find(|rule| rule.id == id)
+    all().find(|rule| rule.id == id)
 }
+
+/// Makes sure that a name means a rule, several, or an area.
+///
+/// # Errors
+///
+/// If nothing has that name; the error says which names are near.
+pub fn ensure(name: &str) -> Result<(), Unknown> {
+    let known =
+        all().any(|rule| rule.is_called(name)) || Area::ALL.iter().any(|area| area.is_called(name));
+    match known {
+        true => Ok(()),
+        false => Err(Unknown::new(name)),
+    }
+}
+
+/// There is no rule of this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unknown {
+    /// The name.
+    pub name: String,
+    /// Names that are near, nearest first.
+    pub nearest: Vec<String>,
+}
+
+impl Unknown {
+    pub(crate) fn new(name: &str) -> Self {
+        let rules = all().map(|rule| rule.id.to_owned());
+        let areas = Area::ALL.iter().map(|area| area.id());
+        Self {
+            name: name.to_owned(),
+            nearest: nearest::of(name, rules.chain(areas)),
+        }
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no rule `{}`", self.name)?;
+        match self.nearest.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; near are `{}`", self.nearest.join("`, `")),
+        }
+    }
+}
+
+impl std::error::Error for Unknown {}
 
 /// Returns where a rule stands in the order of reports.
 pub(crate) fn position(rule: &Rule) -> usize {
-    let found = for_servers().position(|other| other.id == rule.id);
+    let found = all().position(|other| other.id == rule.id);
     found.unwrap_or(usize::MAX)
 }
 

@@ -9,8 +9,10 @@
 //! - `server`, `client`: the rules, a file for each area.
 //! - [`report`]: what came of it, and how it is shown.
 
+pub mod baseline;
 pub mod catalogue;
 mod client;
+pub mod compliance;
 mod discovery;
 mod options;
 mod outcome;

@@ -1,22 +1,40 @@
 //! What came of a check.
 //!
-//! - [`findings`](Report::findings): what is broken, the same in several revisions once.
-//! - [`page`]: where the specification says so.
+//! - [`findings`](Report::findings): what is broken, the same in several revisions once; [`page`]: where the specification
+//!   says so.
+//! - [`matrix`](Report::matrix), [`untold`](Report::untold): what stands where, and what could not be told.
+//! - [`json`], [`junit`], [`sarif`], [`markdown`], [`html`]: a report as a text. Each takes a [`View`]. A terminal is
+//!   somebody else's business.
+
+pub mod html;
+pub mod json;
+pub mod junit;
+pub mod markdown;
+pub mod sarif;
 
 mod finding;
+mod matrix;
 mod page;
+#[cfg(test)]
+pub(crate) mod sample;
+mod text;
+mod untold;
 
 use std::time::Duration;
 
 use serde::Serialize;
 use turnbuckle_protocol::revision::Revision;
 
+use crate::baseline::Entry;
 use crate::outcome::{Outcome, Unmet};
 use crate::rule::{Level, Role, Rule};
 use crate::tape::{Tape, Way};
 
 pub use self::finding::{Finding, Place};
+pub use self::matrix::{Counts, Row};
 pub use self::page::page;
+pub use self::text::{excerpt, telling};
+pub use self::untold::Reason;
 
 /// What came of a check.
 #[derive(Clone, Debug)]
@@ -32,6 +50,17 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
+    /// What is known to be broken, and is not any more.
+    pub stale: Vec<Entry>,
+}
+
+/// How a report is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// What matters at least so much counts when it is broken.
+    pub counts: Level,
+    /// What matters less is not shown.
+    pub shows: Level,
 }
 
 /// What came of it in one revision, on one transport.
@@ -98,6 +127,42 @@ pub enum Grade {
     NotTested,
 }
 
+impl Grade {
+    /// All of them, what is kept first.
+    pub const ALL: [Self; 6] = [
+        Self::Pass,
+        Self::Fail,
+        Self::Warn,
+        Self::Advice,
+        Self::NotApplicable,
+        Self::NotTested,
+    ];
+
+    /// Returns a sign for it; signs differ in shape, not only in colour.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Pass => "✓",
+            Self::Fail => "✗",
+            Self::Warn => "!",
+            Self::Advice => "i",
+            Self::NotApplicable => "–",
+            Self::NotTested => "?",
+        }
+    }
+
+    /// Returns its name, as people read it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "kept",
+            Self::Fail => "failed",
+            Self::Warn => "warned",
+            Self::Advice => "advised",
+            Self::NotApplicable => "not applicable",
+            Self::NotTested => "not tested",
+        }
+    }
+}
+
 /// A piece of what was said, as evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -123,6 +188,7 @@ impl Report {
             took: Duration::ZERO,
             runs: Vec::new(),
             left_out: Vec::new(),
+            stale: Vec::new(),
         }
     }
 
@@ -130,6 +196,40 @@ impl Report {
     pub fn rulings(&self) -> impl Iterator<Item = (&Run, &Ruling)> {
         let runs = self.runs.iter();
         runs.flat_map(|run| run.rulings.iter().map(move |ruling| (run, ruling)))
+    }
+
+    /// Says how many rulings come down to this; what is known to be broken counts as that.
+    pub fn count(&self, grade: Grade) -> usize {
+        self.rulings()
+            .filter(|(_, ruling)| ruling.grade() == grade)
+            .count()
+    }
+}
+
+/// A broken MUST counts, and everything is shown.
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            counts: Level::Fail,
+            shows: Level::Advice,
+        }
+    }
+}
+
+impl View {
+    /// Returns the findings that are shown.
+    pub fn findings<'a>(&self, report: &'a Report) -> Vec<Finding<'a>> {
+        let mut findings = report.findings();
+        findings.retain(|finding| finding.level >= self.shows);
+        findings
+    }
+
+    /// Returns how many findings count.
+    pub fn broken(&self, report: &Report) -> usize {
+        let findings = report.findings().into_iter();
+        findings
+            .filter(|finding| finding.level >= self.counts && !finding.known)
+            .count()
     }
 }
 

@@ -227,12 +227,20 @@ impl Rule {
             || self.area.is_called(name)
     }
 
-    /// Returns the rows of the ledger that stand in a revision.
-    pub fn rows_in(&self, revision: Revision) -> impl Iterator<Item = &'static Requirement> {
-        // The ledger has no rows of the first draft: it was spoken like the revision that came of it.
-        let date = revision.max(Revision::V2024_11_05).as_str();
+    /// Returns the rows of the ledger that it judges.
+    pub fn requirements(&self) -> impl Iterator<Item = &'static Requirement> + use<> {
         let rows = self.rows.iter();
         rows.map(|id| table::find(id).expect("a test looks up every row"))
+    }
+
+    /// Returns the rows of the ledger that stand in a revision.
+    pub fn rows_in(
+        &self,
+        revision: Revision,
+    ) -> impl Iterator<Item = &'static Requirement> + use<> {
+        // The ledger has no rows of the first draft: it was spoken like the revision that came of it.
+        let date = revision.max(Revision::V2024_11_05).as_str();
+        self.requirements()
             .filter(move |row| row.revisions.contains(&date))
     }
 

@@ -41,7 +41,12 @@ pub async fn check_server(target: &Target, options: &Options) -> Result<Report, 
     {
         return Err(reach::why_nothing_was_spoken(target, options, visits).await);
     }
-    report.runs = visits.into_iter().map(|visited| visited.run).collect();
+    for visited in visits {
+        let new = |what: &String| !report.left_out.contains(what);
+        let left_out: Vec<_> = visited.left_out.into_iter().filter(new).collect();
+        report.left_out.extend(left_out);
+        report.runs.push(visited.run);
+    }
     report.took = begun.elapsed();
     Ok(report)
 }
@@ -51,6 +56,7 @@ pub(crate) struct Visited {
     pub(crate) run: Run,
     /// The status by which the server said that it does not know us.
     pub(crate) denied: Option<u16>,
+    left_out: Vec<String>,
 }
 
 async fn side_by_side(target: &Target, options: &Options) -> Vec<Visited> {
@@ -102,7 +108,11 @@ async fn visit(target: &Target, options: &Options, revision: Revision, count: &C
     }
     run.rulings
         .sort_by_key(|ruling| catalogue::position(ruling.rule));
-    Visited { run, denied }
+    Visited {
+        run,
+        denied,
+        left_out: visit.left_out(),
+    }
 }
 
 /// Returns the rules that are looked at in a revision.

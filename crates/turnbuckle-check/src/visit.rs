@@ -124,6 +124,14 @@ impl Visit {
             .map_err(|unmet| unmet.clone().aside())
     }
 
+    /// Says what was left out, and why, as far as anybody looked.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        match self.discovered.get() {
+            Some(Ok(discovered)) => discovered.left_out().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the tools that the server lists.
     pub(crate) async fn tools(&self) -> Result<&List, Unmet> {
         let list = &self.discovered().await?.tools;

@@ -106,7 +106,10 @@ async fn definition(
     }
 }
 
-async fn listed(client: &Client, name: &str) -> std::result::Result<Option<Tool>, CallError> {
+pub(super) async fn listed(
+    client: &Client,
+    name: &str,
+) -> std::result::Result<Option<Tool>, CallError> {
     let mut tools = client.tools();
     while let Some(tool) = tools.next().await {
         let tool = tool?;

@@ -1,10 +1,18 @@
 //! `turnbuckle check`.
 
 mod aim;
+mod calls;
+mod format;
+mod known;
+mod list;
+mod options;
 mod terminal;
 
+use std::path::PathBuf;
+
+use turnbuckle_check::report::View;
 use turnbuckle_check::rule::Level;
-use turnbuckle_check::{NotChecked, Options, Report, check_server};
+use turnbuckle_check::{NotChecked, Report, check_server};
 use turnbuckle_protocol::revision::Revision;
 
 use crate::arguments::{Program, TargetWord};
@@ -12,37 +20,71 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::logins;
 use crate::session::interruptible;
-use crate::target::Words;
-use terminal::View;
+use crate::target::{Target, Words};
+use format::{Format, Page};
 
 /// Check whether a server keeps to the specification
 ///
-/// Every revision that the server speaks is looked at. Nothing is changed on it: by default only tools are called that say
-/// that they only read.
+/// Every revision that the server speaks is looked at. By default nothing is changed on it: only those tools are called
+/// that say that they only read.
 ///
-/// Exit codes: 0 nothing is broken, 1 something is, 2 it could not be checked.
+/// Exit codes: 0 nothing that counts is broken, 1 something is, 2 it could not be checked.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "turnbuckle check [OPTIONS] <TARGET>\n       turnbuckle check [OPTIONS] -- <COMMAND>..."
+    override_usage = "turnbuckle check [OPTIONS] <TARGET>\n       turnbuckle check [OPTIONS] -- <COMMAND>...\n       turnbuckle check --list"
 )]
 pub(crate) struct Check {
     #[command(flatten)]
     target: TargetWord,
+
     /// Look only at these rules: a rule, the beginning of rules up to a dot, or an area; can be given again
     #[arg(long, value_name = "RULE")]
     only: Vec<String>,
+
     /// Leave out these rules, said in the same way
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
+
     /// Look only at this revision; can be given again
-    #[arg(long = "revision", value_name = "DATE", value_parser = revision)]
+    #[arg(long = "revision", value_name = "DATE", value_parser = options::revision)]
     revisions: Vec<Revision>,
-    /// Call tools that do not say that they only read, too
-    #[arg(long)]
-    allow_writes: bool,
+
     /// What counts, and is shown; without it a broken MUST counts, and everything is shown
     #[arg(long, value_enum)]
     level: Option<Threshold>,
+
+    /// Call this tool with arguments as KEY=VALUE, KEY:=JSON or one JSON object; can be given again
+    #[arg(long = "call", value_names = ["TOOL", "ARGS"], num_args = 1..)]
+    calls: Vec<String>,
+
+    /// Call tools that do not say that they only read, too
+    #[arg(long)]
+    allow_writes: bool,
+
+    /// How the report is written
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Write the report to this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Write another report to a file: html=report.html; can be given again
+    #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = format::page)]
+    reports: Vec<Page>,
+
+    /// Do not count what this file knows to be broken; what it knows wrongly counts
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+
+    /// Write what is broken to this file, as known from now on
+    #[arg(long, value_name = "FILE")]
+    write_baseline: Option<PathBuf>,
+
+    /// List the rules instead
+    #[arg(long)]
+    list: bool,
+
     #[command(flatten)]
     program: Program,
 }
@@ -60,68 +102,84 @@ enum Threshold {
 
 impl Check {
     pub(crate) async fn run(self, context: &Context) -> Result {
-        let (target, words) =
-            Words::split("check", self.target.target.clone(), &self.program.command)?;
+        self.ensure_rules()?;
+        if self.list {
+            return self.list(context);
+        }
+        let known = self.known(context)?;
+        let words = self.target.target.clone();
+        let (target, words) = Words::split("check", words, &self.program.command)?;
         words.end()?;
-        let options = self.options(context);
-        let (aimed, names_us) = aim::at(&target, context).await?;
+        let mut report = self.check(&target, context).await?;
+        if let Some(known) = known {
+            known.apply(&mut report);
+        }
+        self.write(&report, context)?;
+        self.judge(&report, context)
+    }
+
+    async fn check(&self, target: &Target, context: &Context) -> Result<Report> {
+        let options = self.options(target, context).await?;
+        let (aimed, names_us) = aim::at(target, context).await?;
         let checked = interruptible(async { Ok(check_server(&aimed, &options).await) }).await;
         context.voice.quiet();
-        let report = match checked? {
-            Ok(report) => report,
-            Err(error) => {
-                self.show_from_outside(&error, context)?;
-                let advice = || logins::advice(&target, names_us);
-                return Err(not_checked(&error).or_login(advice));
-            }
+        let error = match checked? {
+            Ok(report) => return Ok(report),
+            Err(error) => error,
         };
-        self.show(&report, context)
-    }
-
-    fn options(&self, context: &Context) -> Options {
-        let mut options = Options::default();
-        if !self.revisions.is_empty() {
-            options.revisions.clone_from(&self.revisions);
-            options.revisions.sort();
-            options.revisions.dedup();
-        }
-        options.only.clone_from(&self.only);
-        options.skip.clone_from(&self.skip);
-        options.allow_writes = self.allow_writes;
-        if let Some(timeout) = context.options.timeout {
-            options.patience = timeout;
-        }
-        let voice = context.voice.clone();
-        options.on_progress(move |progress| voice.checking(progress))
-    }
-
-    /// Shows what is wrong with the way in which a server refuses us.
-    fn show_from_outside(&self, error: &NotChecked, context: &Context) -> Result {
-        match error {
-            NotChecked::Denied { report, .. } if !report.findings().is_empty() => {
-                // That something is broken matters less than that nothing else was looked at.
-                let _ = self.show(report, context);
-                Ok(())
+        let failure = Failure::not_asked(error.to_string());
+        Err(match error {
+            NotChecked::Denied { report, .. } => {
+                // What can be seen from outside may be wrong already.
+                if !report.findings().is_empty() {
+                    self.write(&report, context)?;
+                }
+                failure
+                    .wanting_login()
+                    .or_login(|| logins::advice(target, names_us))
             }
-            _ => Ok(()),
+            NotChecked::NothingSpoken(_) => {
+                failure.hint("see whether the URL or the command is the one of an MCP server")
+            }
+            _ => failure,
+        })
+    }
+
+    /// Writes all reports that are wanted.
+    fn write(&self, report: &Report, context: &Context) -> Result {
+        let (view, width) = (self.view(), context.width());
+        for page in &self.reports {
+            let text = page.format.document(report, &view, width);
+            context.save(&page.file, text.as_bytes())?;
+        }
+        let format = self.format(context);
+        match &self.output {
+            Some(file) => {
+                let text = format.document(report, &view, width);
+                context.save(file, text.as_bytes())
+            }
+            None if format == Format::Terminal => {
+                context.print(&terminal::shown(report, &view, width))
+            }
+            None => context.bytes(format.document(report, &view, width).as_bytes()),
         }
     }
 
-    fn show(&self, report: &Report, context: &Context) -> Result {
-        let view = View {
-            shows: self.level.map_or(Level::Advice, Threshold::level),
-            width: context.width(),
-        };
-        context.print(&terminal::shown(report, &view))?;
-        let counts = self.level.map_or(Level::Fail, Threshold::level);
-        let broken = report.findings().into_iter();
-        match broken
-            .filter(|finding| finding.level >= counts && !finding.known)
-            .count()
-        {
-            0 => Ok(()),
-            1 => Err(Failure::refused("a rule is broken")),
-            many => Err(Failure::refused(format!("{many} rules are broken"))),
+    fn format(&self, context: &Context) -> Format {
+        match (self.format, context.options.json) {
+            (Some(format), _) => format,
+            (None, true) => Format::Json,
+            (None, false) => Format::Terminal,
+        }
+    }
+
+    fn view(&self) -> View {
+        match self.level {
+            None => View::default(),
+            Some(level) => View {
+                counts: level.level(),
+                shows: level.level(),
+            },
         }
     }
 }
@@ -134,19 +192,4 @@ impl Threshold {
             Self::Advice => Level::Advice,
         }
     }
-}
-
-fn not_checked(error: &NotChecked) -> Failure {
-    let failure = Failure::not_asked(error.to_string());
-    match error {
-        NotChecked::Denied { .. } => failure.wanting_login(),
-        _ => failure,
-    }
-}
-
-fn revision(text: &str) -> std::result::Result<Revision, String> {
-    text.parse().map_err(|_| {
-        let known = Revision::ALL.map(Revision::as_str);
-        format!("there is {}", known.join(", "))
-    })
 }

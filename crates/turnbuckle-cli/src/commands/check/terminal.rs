@@ -1,11 +1,9 @@
-//! A report for people at a terminal: where what stands, then what is broken.
-
-use std::collections::BTreeMap;
+//! A report for people at a terminal: what stands where, then what is broken.
 
 use anstyle::Style;
 use turnbuckle_check::Report;
-use turnbuckle_check::report::{Finding, Grade, Run, Shown, Verdict, page};
-use turnbuckle_check::rule::{Area, Level};
+use turnbuckle_check::report::{Counts, Finding, Grade, Shown, View, excerpt, page, telling};
+use turnbuckle_check::rule::Level;
 
 use crate::output::{plain, style, wrap};
 
@@ -13,67 +11,50 @@ use crate::output::{plain, style, wrap};
 const LONGEST: usize = 700;
 /// So much room a label has.
 const LABEL: usize = 10;
-/// Headers that never tell anything.
-const NOISE: &[&str] = &[
-    "connection",
-    "content-length",
-    "date",
-    "keep-alive",
-    "server",
-    "transfer-encoding",
-    "vary",
-    "x-powered-by",
-];
-
-/// How a report is looked at.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct View {
-    /// What matters less is not shown.
-    pub(super) shows: Level,
-    /// How many columns there are.
-    pub(super) width: usize,
-}
 
 /// Returns the whole report, with colours.
-pub(super) fn shown(report: &Report, view: &View) -> String {
+pub(super) fn shown(report: &Report, view: &View, width: usize) -> String {
     let mut text = matrix(report);
-    text += &unspoken(report);
-    for finding in report.findings() {
-        match finding.level {
-            level if level < view.shows => {}
-            Level::Advice => text += &briefly(&finding, view.width),
-            Level::Warn | Level::Fail => text += &in_full(&finding, report, view.width),
-        }
+    text += &not_spoken(report, width);
+    for finding in view.findings(report) {
+        text += &match finding.level {
+            Level::Advice => briefly(&finding, width),
+            Level::Warn | Level::Fail => in_full(&finding, report, width),
+        };
     }
-    text += &untold(report, view.width);
+    for grade in [Grade::NotTested, Grade::NotApplicable] {
+        text += &untold(report, grade, width);
+    }
+    text += &left_out(report, width);
     text += &summary(report);
     text
 }
 
 /// A line for each area, a column for each revision.
 fn matrix(report: &Report) -> String {
-    let cells: Vec<Vec<Vec<(Grade, usize)>>> = Area::ALL
-        .iter()
-        .map(|&area| report.runs.iter().map(|run| counted(run, area)).collect())
-        .collect();
-    let wide = |cell: &Vec<(Grade, usize)>| wrap::width(&cell_text(cell));
-    let column = cells.iter().flatten().map(wide).max().unwrap_or(0).max(10);
-    let label = Area::ALL.iter().map(|area| area.as_str().len()).max();
+    let rows = report.matrix();
+    let cells = rows.iter().flat_map(|row| &row.cells);
+    let column = cells.map(|counts| wrap::width(&cell(counts))).max();
+    let column = column.unwrap_or(0).max("2026-07-28".len());
+    let label = rows.iter().map(|row| row.area.as_str().len()).max();
     let label = label.unwrap_or(0);
     let mut text = " ".repeat(label);
     for run in &report.runs {
-        let head = format!("{:<column$}", run.revision.as_str());
-        text += &format!("  {}", style::paint(style::NAME, &head));
+        let head = match run.not_spoken {
+            Some(_) => style::DIM,
+            None => style::NAME,
+        };
+        let gap = column - run.revision.as_str().len();
+        text += &format!("  {}{:gap$}", style::paint(head, run.revision.as_str()), "");
     }
+    text.truncate(text.trim_end().len());
     text.push('\n');
-    for (area, row) in Area::ALL.iter().zip(&cells) {
-        if row.iter().all(Vec::is_empty) {
-            continue;
-        }
-        text += &format!("{:<label$}", area.as_str());
-        for cell in row {
-            let gap = column - wide(cell);
-            text += &format!("  {}{:gap$}", cell_text(cell), "");
+    for row in &rows {
+        text += &format!("{:<label$}", row.area.as_str());
+        for counts in &row.cells {
+            let cell = cell(counts);
+            let gap = column - wrap::width(&cell);
+            text += &format!("  {cell}{:gap$}", "");
         }
         text.truncate(text.trim_end().len());
         text.push('\n');
@@ -81,39 +62,12 @@ fn matrix(report: &Report) -> String {
     text
 }
 
-fn counted(run: &Run, area: Area) -> Vec<(Grade, usize)> {
-    let mut counts = BTreeMap::new();
-    for ruling in run.rulings.iter().filter(|ruling| ruling.rule.area == area) {
-        *counts.entry(ruling.grade()).or_insert(0) += 1;
-    }
-    counts.into_iter().collect()
-}
-
-/// What is broken and what is kept; the rest only if there is nothing else to say.
-fn cell_text(counts: &[(Grade, usize)]) -> String {
-    let told = |grade: Grade| !matches!(grade, Grade::NotApplicable | Grade::NotTested);
-    let any = counts.iter().any(|(grade, _)| told(*grade));
-    let mut parts: Vec<_> = counts
-        .iter()
-        .filter(|(grade, _)| told(*grade) || !any || *grade == Grade::NotTested)
-        .collect();
-    // What is wrong is seen first.
-    parts.sort_by_key(|(grade, _)| *grade == Grade::Pass);
-    let part = |(grade, count): &&(Grade, usize)| {
-        style::paint(colour(*grade), &format!("{}{count}", sign(*grade)))
+fn cell(counts: &Counts) -> String {
+    let part = |(grade, count): (Grade, usize)| {
+        style::paint(colour(grade), &format!("{}{count}", grade.sign()))
     };
-    parts.iter().map(part).collect::<Vec<_>>().join(" ")
-}
-
-fn sign(grade: Grade) -> &'static str {
-    match grade {
-        Grade::Pass => "✓",
-        Grade::Fail => "✗",
-        Grade::Warn => "!",
-        Grade::Advice => "i",
-        Grade::NotApplicable => "–",
-        Grade::NotTested => "?",
-    }
+    let parts: Vec<_> = counts.told().into_iter().map(part).collect();
+    parts.join(" ")
 }
 
 fn colour(grade: Grade) -> Style {
@@ -126,32 +80,29 @@ fn colour(grade: Grade) -> Style {
     }
 }
 
-fn unspoken(report: &Report) -> String {
+fn not_spoken(report: &Report, width: usize) -> String {
     let mut text = String::new();
     for run in &report.runs {
         if let Some(why) = &run.not_spoken {
-            text += &format!("\n{} is not spoken: {}", run.revision, plain::line(why));
+            let why = format!("{} is not spoken: {}", run.revision, plain::line(why));
+            text += &wrap::indented(&why, 0, width);
         }
     }
     match text.is_empty() {
         true => text,
-        false => text + "\n",
+        false => format!("\n{text}"),
     }
 }
 
 fn in_full(finding: &Finding<'_>, report: &Report, width: usize) -> String {
     let mut text = head(finding, width);
-    text += &row("in", &places(finding, report), width);
     text += &row("seen", finding.what, width);
+    text += &row("in", &places(finding, report), width);
     for requirement in finding.rows() {
-        text += &row(
-            "rule",
-            &format!("{} {}", requirement.level, requirement.summary),
-            width,
-        );
-        text += &row("", requirement.id, width);
+        let says = format!("{} ({})", requirement.summary, requirement.id);
+        text += &row(requirement.level, &says, width);
         if let Some(page) = page(requirement.source) {
-            text += &format!("{:LABEL$}  {}\n", "", style::paint(style::DIM, &page));
+            text += &format!("{:1$}{page}\n", "", LABEL + 2);
         }
     }
     for (at, shown) in finding.exchange.iter().enumerate() {
@@ -161,22 +112,20 @@ fn in_full(finding: &Finding<'_>, report: &Report, width: usize) -> String {
     text
 }
 
-fn head(finding: &Finding<'_>, width: usize) -> String {
-    let grade = finding.grade();
-    let known = if finding.known { " (known)" } else { "" };
-    let sign = style::paint(colour(grade), sign(grade));
-    let id = style::paint(style::NAME, finding.rule.id);
-    format!(
-        "\n{sign} {id}{known}\n{}",
-        wrap::indented(finding.rule.says, 2, width)
-    )
-}
-
 fn briefly(finding: &Finding<'_>, width: usize) -> String {
     let mut text = head(finding, width);
     text += &row("seen", finding.what, width);
     text += &row("cure", finding.rule.cure, width);
     text
+}
+
+fn head(finding: &Finding<'_>, width: usize) -> String {
+    let grade = finding.grade();
+    let known = if finding.known { " (known)" } else { "" };
+    let sign = style::paint(colour(grade), grade.sign());
+    let id = style::paint(style::NAME, finding.rule.id);
+    let says = wrap::indented(finding.rule.says, 2, width);
+    format!("\n{sign} {id}{known}\n{says}")
 }
 
 fn row(label: &str, value: &str, width: usize) -> String {
@@ -187,100 +136,82 @@ fn row(label: &str, value: &str, width: usize) -> String {
 
 fn places(finding: &Finding<'_>, report: &Report) -> String {
     let spoken = report.runs.iter().filter(|run| run.not_spoken.is_none());
-    if spoken.count() == finding.places.len() && finding.places.len() > 1 {
+    let all = spoken.count();
+    let places = &finding.places;
+    if all > 1 && places.len() == all {
         return "every revision that is spoken".to_owned();
     }
-    let revisions = finding.places.iter().map(|place| place.revision.as_str());
-    revisions.collect::<Vec<_>>().join(", ")
+    let revisions: Vec<_> = places.iter().map(|place| place.revision.as_str()).collect();
+    revisions.join(", ")
 }
 
-/// Shows a message with what stands before it on HTTP.
+/// Shows a message, with what stands before it on HTTP.
 fn exchange(shown: &Shown, first: bool, width: usize) -> String {
-    let sign = if shown.theirs { "<" } else { ">" };
-    let mut lines = Vec::new();
-    lines.extend(shown.line.as_deref().map(plain::line));
-    let headers = shown.headers.iter();
-    let telling = headers.filter(|(name, _)| !NOISE.contains(&name.as_str()));
-    lines.extend(telling.map(|(name, value)| plain::line(&format!("{name}: {value}"))));
+    let mut lines: Vec<_> = shown.line.iter().cloned().collect();
+    lines.extend(telling(shown).map(|(name, value)| format!("{name}: {value}")));
     if !shown.text.is_empty() {
-        lines.push(plain::line(&shortened(&shown.text)));
+        lines.push(excerpt(&shown.text, LONGEST));
     }
-    let label = if first { "exchange" } else { "" };
-    let mut text = String::new();
     let room = width.saturating_sub(LABEL + 4).max(20);
-    for (at, line) in lines
+    let lines = lines
         .iter()
-        .flat_map(|line| wrap::lines(line, room))
-        .enumerate()
-    {
-        let (label, sign) = if at == 0 { (label, sign) } else { ("", " ") };
+        .flat_map(|line| wrap::lines(&plain::line(line), room));
+    let mut text = String::new();
+    for (at, line) in lines.enumerate() {
+        let label = if first && at == 0 { "exchange" } else { "" };
+        let sign = match (at, shown.theirs) {
+            (0, true) => "<",
+            (0, false) => ">",
+            _ => " ",
+        };
         let label = style::paint(style::DIM, &format!("  {label:<LABEL$}{sign}"));
         text += &format!("{label} {line}\n");
     }
     text
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{} … and {} bytes more", &text[..end], text.len() - end),
-        None => text.to_owned(),
+/// Says what could not be told, and why.
+fn untold(report: &Report, grade: Grade, width: usize) -> String {
+    let reasons = report.untold(grade);
+    if reasons.is_empty() {
+        return String::new();
     }
+    let sign = style::paint(colour(grade), grade.sign());
+    let name = style::paint(style::NAME, grade.as_str());
+    let mut text = format!("\n{sign} {name}\n");
+    for reason in reasons {
+        let line = format!("{}: {}", plain::line(reason.why), reason.rules.join(", "));
+        text += &wrap::indented(&line, 2, width);
+    }
+    text
 }
 
-/// Says what could not be told, and why, the same reasons together.
-fn untold(report: &Report, width: usize) -> String {
-    let mut not_tested: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let mut not_applicable: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (_, ruling) in report.rulings() {
-        let (reasons, why) = match &ruling.verdict {
-            Verdict::NotTested(why) => (&mut not_tested, why),
-            Verdict::NotApplicable(why) => (&mut not_applicable, why),
-            _ => continue,
-        };
-        let rules = reasons.entry(why.as_str()).or_default();
-        if !rules.contains(&ruling.rule.id) {
-            rules.push(ruling.rule.id);
-        }
+fn left_out(report: &Report, width: usize) -> String {
+    if report.left_out.is_empty() {
+        return String::new();
     }
-    let mut text = String::new();
-    for (title, reasons) in [
-        ("not tested", not_tested),
-        ("not applicable", not_applicable),
-    ] {
-        if reasons.is_empty() {
-            continue;
-        }
-        text += &format!("\n{}\n", style::paint(style::NAME, title));
-        for (why, rules) in reasons {
-            let line = format!("{} ({})", plain::line(why), rules.join(", "));
-            text += &wrap::indented(&line, 2, width);
-        }
-    }
-    if !report.left_out.is_empty() {
-        text += &format!("\n{}\n", style::paint(style::NAME, "left out"));
-        for what in &report.left_out {
-            text += &wrap::indented(&plain::line(what), 2, width);
-        }
+    let mut text = format!("\n  {}\n", style::paint(style::NAME, "left out"));
+    for what in &report.left_out {
+        text += &wrap::indented(&plain::line(what), 2, width);
     }
     text
 }
 
 fn summary(report: &Report) -> String {
     let count = |grade: Grade| {
-        report
-            .rulings()
-            .filter(|(_, ruling)| ruling.grade() == grade)
-            .count()
+        let text = format!(
+            "{} {} {}",
+            grade.sign(),
+            report.count(grade),
+            grade.as_str()
+        );
+        style::paint(colour(grade), &text)
     };
-    format!(
-        "\n{} kept, {} failures, {} warnings, {} pieces of advice, {} not tested, {} not applicable; {} in {:.1} s\n",
-        count(Grade::Pass),
-        count(Grade::Fail),
-        count(Grade::Warn),
-        count(Grade::Advice),
-        count(Grade::NotTested),
-        count(Grade::NotApplicable),
-        plain::line(&report.target),
-        report.took.as_secs_f64(),
-    )
+    let seen = Grade::ALL
+        .into_iter()
+        .filter(|&grade| report.count(grade) > 0);
+    let counts: Vec<_> = seen.map(count).collect();
+    let target = plain::line(&report.target);
+    let seconds = report.took.as_secs_f64();
+    format!("\n{target}: {} in {seconds:.1} s\n", counts.join(", "))
 }

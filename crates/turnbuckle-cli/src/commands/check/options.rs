@@ -1,0 +1,53 @@
+//! From the command line to what the checker may do.
+
+use turnbuckle_check::{Options, catalogue};
+use turnbuckle_protocol::revision::Revision;
+
+use super::{Check, calls};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::target::Target;
+
+impl Check {
+    /// Makes sure that every name of a rule means something.
+    pub(super) fn ensure_rules(&self) -> Result {
+        for name in self.only.iter().chain(&self.skip) {
+            catalogue::ensure(name).map_err(|unknown| {
+                Failure::not_asked(unknown.to_string())
+                    .hint("list them with `turnbuckle check --list`")
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn options(&self, target: &Target, context: &Context) -> Result<Options> {
+        let mut options = self.choice();
+        options.calls = calls::prepare(&self.calls, target, context).await?;
+        options.allow_writes = self.allow_writes;
+        if let Some(timeout) = context.options.timeout {
+            options.patience = timeout;
+        }
+        let voice = context.voice.clone();
+        Ok(options.on_progress(move |progress| voice.checking(progress)))
+    }
+
+    /// Returns which rules are looked at, in which revisions.
+    pub(super) fn choice(&self) -> Options {
+        let mut options = Options::default();
+        if !self.revisions.is_empty() {
+            options.revisions.clone_from(&self.revisions);
+            options.revisions.sort();
+            options.revisions.dedup();
+        }
+        options.only.clone_from(&self.only);
+        options.skip.clone_from(&self.skip);
+        options
+    }
+}
+
+pub(super) fn revision(text: &str) -> std::result::Result<Revision, String> {
+    text.parse().map_err(|_| {
+        let known = Revision::ALL.map(Revision::as_str);
+        format!("there is {}", known.join(", "))
+    })
+}
