@@ -1,13 +1,15 @@
 //! Where the server is that is checked.
 
-use std::{fmt, io, pin::Pin, sync::Arc};
+use std::{fmt, io, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle_client::{http::Http, stdio::Child};
 use turnbuckle_protocol::revision::Revision;
 
 use crate::rule::On;
-use crate::wire::pool::Pool;
+use crate::speech::Speech;
+use crate::tape::Tape;
+use crate::wire::{http::Caller, http_sse::Stream, pool::Pool};
 
 /// A server to check, and how to reach it.
 #[derive(Clone)]
@@ -81,6 +83,26 @@ impl Target {
             web.http_sse = true;
         }
         self
+    }
+
+    /// Speaks HTTP+SSE of 2024-11-05 if the server refuses Streamable HTTP, and has such a stream instead.
+    pub async fn detect(self, patience: Duration) -> Self {
+        let Reach::Http(web) = &self.way else {
+            return self;
+        };
+        let tape = Tape::default();
+        let caller = Caller::new(web, &tape, patience);
+        let speech = Speech::new(Revision::V2025_11_25);
+        let message = speech.request(1, "initialize", speech.initialize());
+        let draft = caller
+            .request("POST")
+            .headers(speech.headers(&message, None));
+        let answered = draft.body(message.to_string()).send().await;
+        let refused = answered.is_ok_and(|reply| matches!(reply.status, 400 | 404 | 405));
+        match refused && Stream::open(caller, &tape, patience).await.is_ok() {
+            true => self.http_sse(),
+            false => self,
+        }
     }
 
     /// A program that is started for every conversation.

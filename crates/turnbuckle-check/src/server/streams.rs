@@ -11,7 +11,6 @@ use self::seen::{Stream, streams};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
 use crate::tape::Tape;
-use crate::visit::Visit;
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server(
@@ -32,11 +31,6 @@ pub(crate) const RULES: &[Rule] = &[
     .cure("Send answers on the stream of their own request, and news of changes where somebody listens to them.")
     .on(On::Http)
     .look(|_, tape| own_messages(tape)),
-    Rule::server("streams.no-requests", Area::Streams, &["http.sse.modern-no-requests"])
-        .says("The server sends no requests: it asks for input in its results.")
-        .cure("Answer with `input_required` instead of sending a request to the client.")
-        .on(On::Http)
-        .look(|_, tape| no_requests(tape)),
     Rule::server("streams.not-buffered", Area::Streams, &["http.sse.no-buffering-header"])
         .says("A stream begins with `X-Accel-Buffering: no`, so that proxies hold nothing back.")
         .cure("Send `X-Accel-Buffering: no` with every stream.")
@@ -137,18 +131,6 @@ fn own_messages(tape: &Tape) -> Outcome {
     }
     seen.truncate(2);
     Seen::at(seen)
-}
-
-fn no_requests(tape: &Tape) -> Outcome {
-    let all = some(tape)?;
-    for stream in &all {
-        let asks = |message: &Value| message.get("method").is_some() && message.get("id").is_some();
-        if let Some((at, message)) = stream.messages.iter().find(|(_, message)| asks(message)) {
-            let what = format!("a request for {}", message["method"]);
-            return Err(Unmet::broken(what, [stream.sent, *at]));
-        }
-    }
-    Seen::at(all.iter().take(1).flat_map(Stream::entries))
 }
 
 fn not_buffered(tape: &Tape) -> Outcome {

@@ -29,12 +29,6 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     .push(json!({ "jsonrpc": "2.0", "method": method }));
             }
         }),
-        Mutant::new("streams.no-requests", "sends requests").says(|saying| {
-            if is_progress(saying) {
-                let ping = json!({ "jsonrpc": "2.0", "id": "one", "method": "ping" });
-                saying.before.push(ping);
-            }
-        }),
         Mutant::new("streams.not-buffered", "does not speak to proxies").response(
             |_, responding| {
                 responding.head.headers.remove("x-accel-buffering");
