@@ -18,7 +18,7 @@ pub fn for_clients() -> impl Iterator<Item = &'static Rule> {
     client::AREAS.iter().copied().flatten()
 }
 
-/// Returns all rules, in the order of reports.
+/// Returns all rules, those for servers first.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     for_servers().chain(for_clients())
 }
@@ -68,7 +68,7 @@ impl fmt::Display for Unknown {
         write!(f, "there is no rule `{}`", self.name)?;
         match self.nearest.is_empty() {
             true => Ok(()),
-            false => write!(f, "; near are `{}`", self.nearest.join("`, `")),
+            false => write!(f, " (nearest: `{}`)", self.nearest.join("`, `")),
         }
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn every_rule_is_whole_and_has_a_name_of_its_own() {
         let mut ids = HashSet::new();
-        for rule in for_servers().chain(for_clients()) {
+        for rule in all() {
             assert!(ids.insert(rule.id), "`{}` is there twice", rule.id);
             assert!(
                 rule.says.ends_with('.') && rule.cure.ends_with('.'),
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn rules_judge_what_can_be_seen_on_the_wire() {
-        for rule in for_servers().chain(for_clients()) {
+        for rule in all() {
             for id in rule.rows {
                 let row = table::find(id).unwrap_or_else(|| panic!("{}: no row `{id}`", rule.id));
                 assert!(

@@ -12,7 +12,7 @@ use crate::outcome::Unmet;
 use crate::session::{Answer, Session};
 use crate::visit::Visit;
 
-pub(crate) use self::calls::{Call, Called, make as make_calls};
+pub(crate) use self::calls::Call;
 pub(crate) use self::reads::{Read, get_prompts, is_complete, read_resources, required};
 
 /// How many pages of a list are read.
@@ -80,11 +80,6 @@ impl List {
             Some(trouble) => Err(trouble.clone().aside()),
             None => Ok(&self.items),
         }
-    }
-
-    /// Returns what went wrong while it was read.
-    pub(crate) fn trouble(&self) -> Option<&Unmet> {
-        self.trouble.as_ref()
     }
 
     /// Returns the entries of the tape that show it.

@@ -14,6 +14,7 @@ pub mod catalogue;
 mod client;
 pub mod compliance;
 mod discovery;
+mod lives;
 mod options;
 mod outcome;
 mod overheard;

@@ -59,6 +59,17 @@ impl Unmet {
         Self::NotTested(why.into())
     }
 
+    /// Says at which of several things it was seen that a rule is broken.
+    pub(crate) fn at(self, place: &str) -> Self {
+        match self {
+            Self::Broken { what, entries } => Self::Broken {
+                what: format!("{place}: {what}"),
+                entries,
+            },
+            other => other,
+        }
+    }
+
     /// Turns a rule that is broken here into one that could not be tested: it is about something else.
     pub(crate) fn aside(self) -> Self {
         match self {

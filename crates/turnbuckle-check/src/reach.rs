@@ -34,6 +34,9 @@ pub enum NotChecked {
     /// The server is there, and speaks none of the revisions that were asked for.
     #[error("the server speaks no revision that was looked at{}", reasons(.0))]
     NothingSpoken(Vec<(Revision, String)>),
+    /// The client was run, and speaks none of the revisions that were asked for.
+    #[error("the client speaks no revision that was looked at{}", reasons(.0))]
+    ClientSpeaksNothing(Vec<(Revision, String)>),
 }
 
 /// Finds out why nothing was spoken in any revision.

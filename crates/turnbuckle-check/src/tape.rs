@@ -1,6 +1,6 @@
 //! All that was said, by both sides.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::Value;
 
@@ -37,6 +37,8 @@ pub(crate) struct Entry {
     pub(crate) beside: bool,
     /// Whether it is an event that came before, and comes again because its stream was resumed.
     pub(crate) replayed: bool,
+    /// The message, once somebody has asked for it: many rules look at the same one.
+    pub(crate) read: Arc<OnceLock<Option<Value>>>,
 }
 
 /// Which way something went.
@@ -88,6 +90,7 @@ impl Entry {
             event: None,
             answers: None,
             deliberate: false,
+            read: Arc::default(),
             garbled: false,
             beside: false,
             replayed: false,
@@ -96,7 +99,8 @@ impl Entry {
 
     /// Returns the message, if the text is JSON.
     pub(crate) fn json(&self) -> Option<Value> {
-        serde_json::from_str(&self.text).ok()
+        let read = || serde_json::from_str(&self.text).ok();
+        self.read.get_or_init(read).clone()
     }
 }
 
@@ -133,6 +137,7 @@ impl Tape {
     pub(crate) fn amend(&self, number: usize, change: impl FnOnce(&mut Entry)) {
         if let Some(entry) = self.entries().get_mut(number) {
             change(entry);
+            entry.read = Arc::default();
         }
     }
 

@@ -16,7 +16,7 @@ use crate::session::{Answer, Session};
 use crate::visit::Visit;
 
 pub(crate) use self::news::{Listening, News, SUBSCRIPTION};
-pub(crate) use self::trial::{Trial, ask};
+pub(crate) use self::trial::{Trial, ask, input_responses};
 
 /// How long to wait after a call for what it makes the server say elsewhere.
 const AFTERWARDS: Duration = Duration::from_millis(20);

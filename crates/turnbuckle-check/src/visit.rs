@@ -6,9 +6,8 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use turnbuckle_protocol::revision::Revision;
 
-use crate::discovery::{
-    Call, Called, Discovered, List, Read, get_prompts, make_calls, read_resources,
-};
+use crate::discovery::{Call, Discovered, List, Read, get_prompts, read_resources};
+use crate::lives::Lives;
 use crate::options::Options;
 use crate::outcome::Unmet;
 use crate::server::{Findings, Gathered};
@@ -31,10 +30,10 @@ pub(crate) struct Visit {
     pub(crate) tape: Tape,
     session: OnceCell<Result<Session, Unmet>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
-    called: OnceCell<Vec<Called>>,
     read: OnceCell<Vec<Read>>,
     prompted: OnceCell<Vec<Read>>,
     trials: OnceCell<Result<Trials, Unmet>>,
+    lives: OnceCell<Result<Lives, Unmet>>,
     /// What rules about shapes have asked for.
     pub(crate) gathered: OnceCell<Gathered>,
     /// What they have found.
@@ -51,10 +50,10 @@ impl Visit {
             tape: Tape::default(),
             session: OnceCell::new(),
             discovered: OnceCell::new(),
-            called: OnceCell::new(),
             read: OnceCell::new(),
             prompted: OnceCell::new(),
             trials: OnceCell::new(),
+            lives: OnceCell::new(),
             gathered: OnceCell::new(),
             findings: OnceLock::new(),
         }
@@ -150,14 +149,10 @@ impl Visit {
         }
     }
 
-    /// Returns all calls that may be made, made once, with what came of them.
-    pub(crate) async fn called(&self) -> Result<&[Called], Unmet> {
-        self.callable().await?;
-        let (session, discovered) = (self.session().await?, self.discovered().await?);
-        let making = self
-            .called
-            .get_or_init(|| make_calls(session, &discovered.calls));
-        Ok(making.await)
+    /// Returns tasks that were begun once, with all that came of them.
+    pub(crate) async fn lives(&self) -> Result<&Lives, Unmet> {
+        let lives = self.lives.get_or_init(|| Lives::make(self)).await;
+        lives.as_ref().map_err(|unmet| unmet.clone().aside())
     }
 
     /// Returns the first resources that the server lists, read once, with what came of it.

@@ -39,9 +39,9 @@ fn json_says_the_same() {
 fn what_nobody_knows_is_an_error() {
     let error = |text| Baseline::parse(text).expect_err("it is none").to_string();
 
-    assert_eq!(
-        error("base.unknown-metod"),
-        "there is no rule `base.unknown-metod`; near are `base.unknown-method`"
+    assert!(
+        error("base.unknown-metod")
+            .starts_with("there is no rule `base.unknown-metod` (nearest: `base.unknown-method`")
     );
     assert_eq!(
         error("base.unknown-method 2025-11-26"),

@@ -2,6 +2,7 @@
 
 mod features;
 mod plain;
+mod tasks;
 
 use std::{
     collections::HashMap,

@@ -1,12 +1,16 @@
 //! What is right about clients, a file for each area.
 
+mod asked;
 mod base;
+mod calls;
 mod eras;
 mod headers;
 mod http;
 mod lifecycle;
 mod lines;
 mod meta;
+mod pages;
+mod rounds;
 mod sessions;
 mod streams;
 
@@ -23,4 +27,8 @@ pub(crate) const AREAS: &[&[Rule]] = &[
     headers::RULES,
     sessions::RULES,
     streams::RULES,
+    asked::RULES,
+    rounds::RULES,
+    pages::RULES,
+    calls::RULES,
 ];

@@ -4,7 +4,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::{
     net::TcpListener,
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
+    task::JoinSet,
     time::{Instant, sleep_until},
 };
 use turnbuckle_client::stdio::Exit;
@@ -19,6 +20,7 @@ use super::target::{Carrier, ClientTarget, Dial, Runner, Way};
 use crate::catalogue;
 use crate::options::Options;
 use crate::outcome::{Outcome, Unmet};
+use crate::reach::NotChecked;
 use crate::report::{Report, Ruling, Run, Verdict};
 use crate::rule::{Check, Role, Rule};
 use crate::tape::Tape;
@@ -26,19 +28,45 @@ use crate::tape::Tape;
 /// Where a server within this process is.
 const ORIGIN: &str = "http://127.0.0.1";
 
+/// How many runs of a program go on side by side.
+const AT_ONCE: usize = 3;
+
 /// Checks a client in every revision that it speaks.
+///
+/// # Errors
+///
+/// If there is nothing to report on: the client cannot be started, it never connects, or it speaks none of the
+/// revisions.
 ///
 /// # Panics
 ///
 /// Outside of a tokio runtime with time and I/O enabled.
-pub async fn check_client(target: &ClientTarget, options: &Options) -> Report {
+pub async fn check_client(target: &ClientTarget, options: &Options) -> Result<Report, NotChecked> {
     let begun = std::time::Instant::now();
     let mut report = Report::new(Role::Client, &target.label);
-    for &revision in &options.revisions {
-        report.runs.push(meet(target, options, revision).await);
+    report.runs = side_by_side(target, options).await;
+    if report.runs.iter().all(|run| run.not_spoken.is_some()) {
+        let reason = |run: &Run| (run.revision, run.not_spoken.clone().unwrap_or_default());
+        let reasons = report.runs.iter().map(reason);
+        return Err(NotChecked::ClientSpeaksNothing(reasons.collect()));
     }
     report.took = begun.elapsed();
-    report
+    Ok(report)
+}
+
+async fn side_by_side(target: &ClientTarget, options: &Options) -> Vec<Run> {
+    let gate = Arc::new(Semaphore::new(AT_ONCE));
+    let mut running = JoinSet::new();
+    for (at, &revision) in options.revisions.iter().enumerate() {
+        let (target, options, gate) = (target.clone(), options.clone(), gate.clone());
+        running.spawn(async move {
+            let _turn = gate.acquire_owned().await;
+            (at, meet(&target, &options, revision).await)
+        });
+    }
+    let mut runs = running.join_all().await;
+    runs.sort_by_key(|(at, _)| *at);
+    runs.into_iter().map(|(_, run)| run).collect()
 }
 
 async fn meet(target: &ClientTarget, options: &Options, revision: Revision) -> Run {

@@ -25,6 +25,14 @@ pub(crate) struct Take {
     /// What happened when.
     pub(crate) notes: Vec<(&'static str, Instant)>,
     said: Vec<Said>,
+    ours: Vec<Ours>,
+}
+
+/// A message of ours.
+struct Ours {
+    number: usize,
+    answers: Option<usize>,
+    message: Value,
 }
 
 /// How the run of a client ended.
@@ -74,6 +82,10 @@ impl Take {
         let said = received
             .flat_map(|(number, entry)| Said::of(*number, entry))
             .collect();
+        let sent = entries.iter().filter(|(_, entry)| entry.way == Way::Sent);
+        let ours = sent
+            .flat_map(|(number, entry)| Ours::of(*number, entry))
+            .collect();
         Self {
             scene,
             speaks,
@@ -81,6 +93,7 @@ impl Take {
             ending,
             notes,
             said,
+            ours,
         }
     }
 
@@ -101,27 +114,23 @@ impl Take {
     }
 
     /// Returns our answer to a request: its number, and the message.
-    pub(crate) fn answer(&self, request: &Said) -> Option<(usize, Value)> {
-        self.entries.iter().find_map(|(number, entry)| {
-            let ours = entry.way == Way::Sent && entry.answers == Some(request.number);
-            let message = ours.then(|| entry.json()).flatten()?;
-            let answers = message.get("method").is_none() && message.get("id") == request.id();
-            answers.then_some((*number, message))
-        })
+    pub(crate) fn answer(&self, request: &Said) -> Option<(usize, &Value)> {
+        let mut ours = self.ours.iter();
+        let found = ours.find(|ours| {
+            ours.answers == Some(request.number)
+                && ours.message.get("method").is_none()
+                && ours.message.get("id") == request.id()
+        });
+        found.map(|ours| (ours.number, &ours.message))
     }
 
     /// Returns the entry of a question of ours.
     pub(crate) fn question(&self, id: &Value) -> Option<usize> {
-        let mut sent = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.way == Way::Sent);
-        let asks = |entry: &Entry| {
-            let message = entry.json().unwrap_or_default();
-            message.get("method").is_some() && message.get("id") == Some(id)
+        let mut ours = self.ours.iter();
+        let asks = |ours: &&Ours| {
+            ours.message.get("method").is_some() && ours.message.get("id") == Some(id)
         };
-        sent.find(|(_, entry)| asks(entry))
-            .map(|(number, _)| *number)
+        ours.find(asks).map(|ours| ours.number)
     }
 
     /// Returns the client's answer to a question of ours.
@@ -189,6 +198,22 @@ impl Takes {
     }
 }
 
+impl Ours {
+    fn of(number: usize, entry: &Entry) -> Vec<Self> {
+        let messages = match entry.json() {
+            Some(Value::Array(messages)) => messages,
+            Some(message) => vec![message],
+            None => Vec::new(),
+        };
+        let ours = |message| Self {
+            number,
+            answers: entry.answers,
+            message,
+        };
+        messages.into_iter().map(ours).collect()
+    }
+}
+
 impl Said {
     fn of(number: usize, entry: &Entry) -> Vec<Self> {
         let said = |message| Self {
@@ -223,11 +248,15 @@ impl Said {
     }
 
     pub(crate) fn is_request(&self) -> bool {
-        self.message.get("method").is_some() && self.id().is_some()
+        self.message.get("method").is_some() && !self.is_notification()
     }
 
+    /// Says whether it is a notification; one with an id is wrong, and one nevertheless.
     pub(crate) fn is_notification(&self) -> bool {
-        self.message.get("method").is_some() && self.id().is_none()
+        match self.method() {
+            Some(method) => self.id().is_none() || method.starts_with("notifications/"),
+            None => false,
+        }
     }
 
     pub(crate) fn is_response(&self) -> bool {

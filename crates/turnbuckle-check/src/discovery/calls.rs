@@ -16,10 +16,6 @@ use crate::visit::Visit;
 
 /// How many tools are named in a sentence.
 const NAMED: usize = 10;
-/// How many tools are called to see what comes of it.
-const CALLED: usize = 25;
-/// How many calls may stay without an answer before no more are made.
-const SILENT: usize = 2;
 
 /// A call that may be made.
 #[derive(Clone, Debug)]
@@ -32,13 +28,6 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
     /// Whether it answers with a task and in no other way.
     pub(crate) only_as_task: bool,
-}
-
-/// A call that was made, and what came of it.
-#[derive(Debug)]
-pub(crate) struct Called {
-    pub(crate) call: Call,
-    pub(crate) answer: Result<Answer, Unmet>,
 }
 
 impl Call {
@@ -69,24 +58,6 @@ impl Call {
             .await?;
         session.answer(pending).await
     }
-}
-
-/// Makes all calls that may be made, one after the other.
-pub(crate) async fn make(session: &Session, calls: &[Call]) -> Vec<Called> {
-    let mut made = Vec::new();
-    let mut silent = 0;
-    for call in calls.iter().filter(|call| !call.only_as_task).take(CALLED) {
-        if silent == SILENT {
-            break;
-        }
-        let answer = call.ask(session).await;
-        silent += usize::from(answer.is_err());
-        made.push(Called {
-            call: call.clone(),
-            answer,
-        });
-    }
-    made
 }
 
 /// Chooses the calls that may be made; says in sentences what is left out.

@@ -44,6 +44,11 @@ pub(crate) const RULES: &[Rule] = &[
         .says("`ping` is answered with an empty result.")
         .cure("Answer `ping` with the result `{}` at once.")
         .ask(|visit| Box::pin(ping(visit))),
+    Rule::server("base.ping-is-gone", Area::Base, &["ping.removed"])
+        .says("`ping` is not there: this revision has removed it.")
+        .cure("Answer `ping` with the error -32601.")
+        .gently()
+        .ask(|visit| Box::pin(ping_is_gone(visit))),
     Rule::server("base.batch", Area::Base, &["base.batch.receive"])
         .says("The requests of a batch are answered.")
         .cure("Accept an array of messages, and answer the requests among them.")
@@ -65,6 +70,22 @@ pub(crate) const RULES: &[Rule] = &[
     .says("The server sends no requests.")
     .cure("Ask for input by a result of the type `input_required` instead of a request.")
     .look(no_requests),
+    Rule::server(
+        "base.new-ids",
+        Area::Base,
+        &["base.request.id-unique-session"],
+    )
+    .says("The server's requests have ids that it has not used before in the session.")
+    .cure("Count the ids of your requests up, and never use one again.")
+    .look(new_ids),
+    Rule::server(
+        "base.notifications-without-id",
+        Area::Base,
+        &["base.notification.no-id"],
+    )
+    .says("The server's notifications have no id.")
+    .cure("Leave `id` out of notifications; one that is null is still there.")
+    .look(notifications_without_id),
 ];
 
 async fn same_id(visit: &Visit) -> Outcome {
@@ -82,12 +103,8 @@ async fn same_id(visit: &Visit) -> Outcome {
         let method = session.speech.harmless();
         let request = session.speech.request(id.clone(), method, Value::Null);
         let pending = session.send(request, false).await?;
-        let answer = session.answer(pending).await.map_err(|unmet| match unmet {
-            Unmet::Broken { what, entries } => {
-                Unmet::broken(format!("for the id {id}: {what}"), entries)
-            }
-            other => other,
-        })?;
+        let answer = session.answer(pending).await;
+        let answer = answer.map_err(|unmet| unmet.at(&format!("the id {id}")))?;
         if answer.value.is_null() {
             let what = format!("no answer with the id {id}");
             let heard = answer.entries().chain(answer.before.iter().copied());
@@ -219,6 +236,13 @@ async fn ping(visit: &Visit) -> Outcome {
     answer.seen()
 }
 
+async fn ping_is_gone(visit: &Visit) -> Outcome {
+    let session = visit.session().await?;
+    let answer = session.ask("ping", Value::Null).await?;
+    answer.error()?;
+    answer.seen()
+}
+
 async fn batch(visit: &Visit) -> Outcome {
     let (poked, ids) = send_batch(visit).await?;
     let answered = |id: &Value| {
@@ -268,16 +292,69 @@ fn is_result_for(reply: &Value, id: &Value) -> bool {
 }
 
 fn no_requests(_: &Visit, tape: &Tape) -> Outcome {
-    let mut last = None;
-    for (number, entry) in tape.all() {
-        let Some(message) = entry.json().filter(|_| entry.way == Way::Received) else {
+    let messages = received(tape);
+    for (number, _, message) in &messages {
+        if let Some(method) = request(message) {
+            let what = format!("the server asks for `{method}`");
+            return Err(Unmet::broken(what, [*number]));
+        }
+    }
+    Seen::at(messages.last().map(|(number, ..)| *number))
+}
+
+/// Ids are known by the line on which they came. On HTTP a session has many streams, so nothing is said there.
+fn new_ids(_: &Visit, tape: &Tape) -> Outcome {
+    let mut used = HashMap::new();
+    for (number, channel, message) in received(tape) {
+        let (Some(_), Some(id)) = (request(&message), message.get("id")) else {
             continue;
         };
-        if let (Some(method), Some(_)) = (message["method"].as_str(), message.get("id")) {
-            let what = format!("the server asks for `{method}`");
-            return Err(Unmet::broken(what, [number]));
+        if let Some(before) = used.insert((channel, id.to_string()), number) {
+            let what = format!("the id {id} for two requests");
+            return Err(Unmet::broken(what, [before, number]));
         }
-        last = Some(number);
     }
-    Seen::at(last)
+    match used.is_empty() {
+        true => Err(Unmet::not_applicable("the server asked for nothing")),
+        false => Seen::at(used.into_values().take(3)),
+    }
+}
+
+fn notifications_without_id(_: &Visit, tape: &Tape) -> Outcome {
+    let mut seen = Vec::new();
+    for (number, _, message) in received(tape) {
+        let Some(method) = message["method"].as_str() else {
+            continue;
+        };
+        let notifies = method.starts_with("notifications/");
+        match message.get("id") {
+            Some(id) if notifies => {
+                let what = format!("`{method}` with the id {id}");
+                return Err(Unmet::broken(what, [number]));
+            }
+            None => seen.push(number),
+            Some(_) => {}
+        }
+    }
+    match seen.is_empty() {
+        true => Err(Unmet::not_applicable("the server notifies of nothing")),
+        false => Seen::at(seen.into_iter().take(3)),
+    }
+}
+
+/// Returns the messages that the server has sent, with their entries and their channels.
+fn received(tape: &Tape) -> Vec<(usize, usize, Value)> {
+    let theirs = tape.all().into_iter().filter_map(|(number, entry)| {
+        let message = entry.json().filter(|_| entry.way == Way::Received)?;
+        Some((number, entry.channel, message))
+    });
+    theirs.collect()
+}
+
+/// Returns the method of a message that asks for something.
+fn request(message: &Value) -> Option<&str> {
+    message.get("id")?;
+    let method = message["method"].as_str()?;
+    // A notification with an id is wrong in another way.
+    (!method.starts_with("notifications/")).then_some(method)
 }

@@ -60,7 +60,9 @@ async fn no_answer(visit: &Visit) -> Outcome {
     let session = visit.fresh().await?;
     is_told(&session)?;
     let from = visit.tape.len();
-    let pending = session.begin("tools/call", trial.params.clone()).await?;
+    let pending = session
+        .begin_with("tools/call", trial.call.params(), trial.call.headers())
+        .await?;
     // Let the work begin: what was not begun could be dropped without any care.
     session.listen(LONG / 4).await;
     cancel(&session, pending.id.clone().unwrap_or_default()).await?;

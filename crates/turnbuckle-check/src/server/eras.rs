@@ -94,12 +94,7 @@ async fn probe(visit: &Visit) -> Outcome {
     }
     let own = std::mem::replace(&mut session.speech, Speech::new(Revision::MODERN));
     let probe = session.ask("server/discover", json!({})).await;
-    let probe = probe.map_err(|unmet| match unmet {
-        Unmet::Broken { what, entries } => {
-            Unmet::broken(format!("`server/discover`: {what}"), entries)
-        }
-        other => other,
-    })?;
+    let probe = probe.map_err(|unmet| unmet.at("`server/discover`"))?;
     if probe.status.is_some_and(|status| status >= 500) {
         return Err(probe.broken(format!("`server/discover` gets {}", probe.describe())));
     }

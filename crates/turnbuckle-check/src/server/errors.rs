@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::poke::Poked;
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::rule::{Area, Rule};
+use crate::rule::{Area, On, Rule};
 use crate::session::Session;
 use crate::tape::{Tape, Way};
 use crate::visit::Visit;
@@ -74,7 +74,22 @@ pub(crate) const RULES: &[Rule] = &[
         .says("Codes of one's own are outside of what JSON-RPC reserves.")
         .cure("Choose codes of your own outside of -32768 to -32000.")
         .look(own_codes),
+    Rule::server(
+        "base.code-meanings",
+        Area::Base,
+        &["base.error.reserved-range-meaning"],
+    )
+    .says("The codes -32020 and -32022 are used for what they mean: headers, and versions that are not supported.")
+    .cure("Use -32020 for headers of HTTP only, and -32022 only when you do not serve the version of the request.")
+    .look(code_meanings),
+    Rule::server("base.short-errors", Area::Base, &["base.error.message-short"])
+        .says("The message of an error is one short sentence.")
+        .cure("Say in a sentence what is wrong, and put the rest into `data`.")
+        .look(short_errors),
 ];
+
+/// The longest message of an error that counts as short.
+const SHORT: usize = 500;
 
 async fn unknown_method(visit: &Visit) -> Outcome {
     let session = visit.session().await?;
@@ -177,12 +192,9 @@ async fn lacks_parameter(session: &Session, method: &str, params: Value) -> Outc
         (Some(_), false) => &[-32602, -32020],
         _ => &[-32602],
     };
-    answer.expect_error(codes).map_err(|unmet| match unmet {
-        Unmet::Broken { what, entries } => {
-            Unmet::broken(format!("`{method}` without a name: {what}"), entries)
-        }
-        other => other,
-    })
+    answer
+        .expect_error(codes)
+        .map_err(|unmet| unmet.at(&format!("`{method}` without a name")))
 }
 
 fn reserved_codes(_: &Visit, tape: &Tape) -> Outcome {
@@ -210,18 +222,63 @@ fn own_codes(_: &Visit, tape: &Tape) -> Outcome {
     })
 }
 
+fn code_meanings(visit: &Visit, tape: &Tape) -> Outcome {
+    let ours = |asked: Option<usize>| {
+        let request = asked.and_then(|asked| tape.entry(asked).json());
+        let version = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
+        let version = request
+            .as_ref()
+            .and_then(|request| request.pointer(version));
+        version.is_some_and(|version| version == visit.revision.as_str())
+    };
+    let errors = errors(tape);
+    for (asked, number, error) in &errors {
+        let what = match error["code"].as_i64() {
+            Some(-32020) if visit.target.shows(On::Lines) => {
+                "the error -32020 where there are no headers"
+            }
+            Some(-32022) if ours(*asked) => "the error -32022 for a version that is supported",
+            _ => continue,
+        };
+        return Err(Unmet::broken(what, asked.iter().chain([number]).copied()));
+    }
+    Seen::at(errors.iter().map(|(_, number, _)| *number).take(3))
+}
+
+fn short_errors(_: &Visit, tape: &Tape) -> Outcome {
+    let mut errors = errors(tape);
+    // What is odd on purpose may be repeated in the message.
+    errors.retain(|(asked, ..)| asked.is_some_and(|asked| !tape.entry(asked).deliberate));
+    for (asked, number, error) in &errors {
+        let message = error["message"].as_str().unwrap_or_default();
+        let what = match message.chars().count() {
+            long @ SHORT.. => format!("a message of {long} characters"),
+            _ if message.trim_end().contains('\n') => "a message of several lines".to_owned(),
+            _ => continue,
+        };
+        return Err(Unmet::broken(what, asked.iter().chain([number]).copied()));
+    }
+    Seen::at(errors.iter().map(|(_, number, _)| *number).take(3))
+}
+
 /// Makes sure that no error on the tape has an odd code.
 fn no_error(tape: &Tape, odd: impl Fn(i64) -> bool) -> Outcome {
-    let errors = tape.all().into_iter().filter_map(|(number, entry)| {
-        let message = entry.json().filter(|_| entry.way == Way::Received)?;
-        Some((entry.answers, number, message["error"]["code"].as_i64()?))
-    });
-    let errors: Vec<_> = errors.collect();
-    match errors.iter().find(|(_, _, code)| odd(*code)) {
-        Some((asked, number, code)) => {
+    let errors = errors(tape);
+    for (asked, number, error) in &errors {
+        if let Some(code) = error["code"].as_i64().filter(|code| odd(*code)) {
             let what = format!("the error {code}");
-            Err(Unmet::broken(what, asked.iter().chain([number]).copied()))
+            return Err(Unmet::broken(what, asked.iter().chain([number]).copied()));
         }
-        None => Seen::at(errors.iter().map(|(_, number, _)| *number).take(3)),
     }
+    Seen::at(errors.iter().map(|(_, number, _)| *number).take(3))
+}
+
+/// Returns all errors: what they answer, their entry and the error.
+fn errors(tape: &Tape) -> Vec<(Option<usize>, usize, Value)> {
+    let all = tape.all().into_iter().filter_map(|(number, entry)| {
+        let message = entry.json().filter(|_| entry.way == Way::Received)?;
+        let error = message.get("error").filter(|error| error.is_object())?;
+        Some((entry.answers, number, error.clone()))
+    });
+    all.collect()
 }

@@ -1,7 +1,6 @@
 //! The handshake, and whether the server has what it says.
 
-use serde_json::{Value, json};
-use turnbuckle_protocol::revision::Revision;
+use serde_json::Value;
 
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
@@ -58,41 +57,10 @@ pub(crate) const RULES: &[Rule] = &[
         .cure("Refuse it or begin anew, but stay there.")
         .on(On::Lines)
         .ask(|visit| Box::pin(second_initialize(visit))),
-    Rule::server(
-        "lifecycle.declared-is-there",
-        Area::Lifecycle,
-        &["lifecycle.capabilities.advertise"],
-    )
-    .says("What the server declares can be asked for.")
-    .cure("Declare only the capabilities whose methods you have.")
-    .gently()
-    .ask(|visit| Box::pin(declared_is_there(visit))),
-    Rule::server(
-        "lifecycle.undeclared-is-not-there",
-        Area::Lifecycle,
-        &[
-            "tools.capability",
-            "resources.capability",
-            "prompts.capability",
-            "prompts.capability-modern",
-            "completion.capability",
-        ],
-    )
-    .says("What the server offers is declared in its capabilities.")
-    .cure("Declare the capability, or answer its methods with the error -32601.")
-    .ask(|visit| Box::pin(undeclared_is_not_there(visit))),
 ];
 
 /// A version that nobody will ever speak.
 const UNKNOWN: &str = "1999-01-01";
-
-/// The methods that belong to a capability, with the field of their lists.
-const LISTS: [(&str, &str, &str); 4] = [
-    ("tools", "tools/list", "tools"),
-    ("resources", "resources/list", "resources"),
-    ("prompts", "prompts/list", "prompts"),
-    ("resources", "resources/templates/list", "resourceTemplates"),
-];
 
 async fn unknown_version(visit: &Visit) -> Outcome {
     let answer = offer(visit, UNKNOWN).await?;
@@ -186,14 +154,13 @@ async fn initialize_first(visit: &Visit) -> Outcome {
     let shared = visit.session().await?;
     handshake_only(shared.speech.has_handshake())?;
     let capabilities = shared.capabilities();
-    let list = LISTS
-        .iter()
-        .find(|(capability, ..)| capabilities.get(capability).is_some());
-    let Some((_, method, _)) = list else {
+    let mut lists = ["tools", "resources", "prompts"].into_iter();
+    let Some(list) = lists.find(|list| capabilities.get(list).is_some()) else {
         return Err(Unmet::not_applicable("the server declares no lists"));
     };
+    let method = format!("{list}/list");
     let session = visit.silent().await?;
-    let answer = session.ask(method, Value::Null).await?;
+    let answer = session.ask(&method, Value::Null).await?;
     match answer.value.get("result") {
         Some(_) => Err(answer.broken(format!("`{method}` is answered before `initialize`"))),
         None => answer.seen(),
@@ -214,79 +181,5 @@ fn handshake_only(has_handshake: bool) -> Result<(), Unmet> {
     match has_handshake {
         true => Ok(()),
         false => Err(Unmet::not_applicable("there is no handshake")),
-    }
-}
-
-async fn declared_is_there(visit: &Visit) -> Outcome {
-    let session = visit.session().await?;
-    let capabilities = session.capabilities();
-    let mut entries = Vec::new();
-    // A server with resources need not have templates.
-    for (capability, method, _) in &LISTS[..3] {
-        if capabilities.get(capability).is_none() {
-            continue;
-        }
-        let answer = session.ask(method, Value::Null).await?;
-        if answer.value["error"]["code"] == -32601 {
-            return Err(answer.broken(format!(
-                "`{capability}` is declared, and `{method}` is not there"
-            )));
-        }
-        entries.extend(answer.entries());
-    }
-    match entries.is_empty() {
-        true => Err(Unmet::not_applicable("the server declares no lists")),
-        false => Seen::at(entries),
-    }
-}
-
-async fn undeclared_is_not_there(visit: &Visit) -> Outcome {
-    let session = visit.session().await?;
-    let capabilities = session.capabilities();
-    if !capabilities.is_object() {
-        return Err(Unmet::not_tested(
-            "the server does not say what it declares",
-        ));
-    }
-    let undeclared = |name: &str| capabilities.get(name).is_none();
-    let mut entries = Vec::new();
-    for (capability, method, field) in LISTS {
-        if !undeclared(capability) {
-            continue;
-        }
-        let answer = session.ask(method, Value::Null).await?;
-        let list = answer.value["result"][field].as_array();
-        if list.is_some_and(|list| !list.is_empty()) {
-            let what = format!("`{method}` has entries, and `{capability}` is not declared");
-            return Err(answer.broken(what));
-        }
-        entries.extend(answer.entries());
-    }
-    // Completion needed no capability at first.
-    if visit.revision >= Revision::V2025_03_26 && undeclared("completions") {
-        entries.extend(no_completion(visit).await?.entries);
-    }
-    match entries.is_empty() {
-        true => Err(Unmet::not_applicable(
-            "the server declares all that there is",
-        )),
-        false => Seen::at(entries),
-    }
-}
-
-async fn no_completion(visit: &Visit) -> Outcome {
-    let params = json!({
-        "ref": { "type": "ref/prompt", "name": "turnbuckle" },
-        "argument": { "name": "any", "value": "" },
-    });
-    let session = visit.session().await?;
-    let answer = session.ask("completion/complete", params).await?;
-    let values = answer.value["result"]["completion"]["values"].as_array();
-    match values.is_some_and(|values| !values.is_empty()) {
-        true => {
-            Err(answer
-                .broken("`completion/complete` is answered, and `completions` is not declared"))
-        }
-        false => answer.seen(),
     }
 }

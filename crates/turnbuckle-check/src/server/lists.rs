@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::discovery::List;
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::session::Session;
+use crate::session::{Answer, Session};
 use crate::visit::Visit;
 
 /// A list that a server may have.
@@ -79,8 +79,14 @@ pub(super) async fn is_answered(visit: &Visit, kind: Kind) -> Outcome {
 pub(super) async fn is_declared(visit: &Visit, kind: Kind) -> Outcome {
     let session = visit.session().await?;
     let opening = session.opening.iter();
-    let opening: Vec<_> = opening.flat_map(|answer| answer.entries()).collect();
-    if session.capabilities().get(kind.capability).is_some() {
+    let opening: Vec<_> = opening.flat_map(Answer::entries).collect();
+    let capabilities = session.capabilities();
+    if !capabilities.is_object() {
+        return Err(Unmet::not_tested(
+            "the server does not say what it declares",
+        ));
+    }
+    if capabilities.get(kind.capability).is_some() {
         return Seen::at(opening);
     }
     let answer = session.ask(kind.method, json!({})).await?;

@@ -14,6 +14,9 @@ use crate::visit::Visit;
 /// The address of a resource that nobody has.
 const NOWHERE: &str = "turnbuckle-check://no-such-resource/0b5a";
 
+/// The error for a resource that is not there, before 2026-07-28.
+const OLDER: i64 = -32002;
+
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("resources.capability", Resources, &["resources.capability"])
         .says("A server that has resources declares the capability `resources`.")
@@ -62,11 +65,14 @@ async fn not_found(visit: &Visit) -> Outcome {
     if is_empty(&answer) {
         return Err(Unmet::not_tested("the server answers with empty contents"));
     }
-    let code = match visit.revision < Revision::MODERN {
-        true => -32002,
-        false => -32602,
-    };
-    answer.expect_error(&[code])
+    if visit.revision < Revision::MODERN {
+        return answer.expect_error(&[OLDER]);
+    }
+    // That nobody may use the older code any more is a rule of its own.
+    match answer.value["error"]["code"].as_i64() {
+        Some(OLDER) => Err(Unmet::not_tested("the error is one of older revisions")),
+        _ => answer.expect_error(&[-32602]),
+    }
 }
 
 async fn not_found_never_empty(visit: &Visit) -> Outcome {

@@ -37,8 +37,8 @@ pub(crate) const RULES: &[Rule] = &[
         .ask(|visit| Box::pin(stray_response(visit))),
 ];
 
-/// The longest text that is sent.
-const LONG: usize = 64 * 1024;
+/// The longest text that is sent: more than a pipe holds.
+const LONG: usize = 128 * 1024;
 
 /// How deep the nesting is that is sent.
 const DEEP: usize = 1000;
@@ -80,13 +80,8 @@ async fn long_text(visit: &Visit) -> Outcome {
     let params = json!({ "odd": "x".repeat(LONG) });
     let request = session
         .speech
-        .request("long-text", session.speech.harmless(), params);
-    stays(
-        visit,
-        session,
-        &[("a text of 512 KiB", request.to_string())],
-    )
-    .await
+        .request(name, session.speech.harmless(), params);
+    stays(visit, session, &[(name, request.to_string())]).await
 }
 
 async fn odd_names(visit: &Visit) -> Outcome {
@@ -228,8 +223,5 @@ async fn stays(visit: &Visit, session: &Session, pokes: &[(&str, String)]) -> Ou
 }
 
 fn after(name: &str, unmet: Unmet) -> Unmet {
-    match unmet {
-        Unmet::Broken { what, entries } => Unmet::broken(format!("after {name}: {what}"), entries),
-        other => other,
-    }
+    unmet.at(&format!("after {name}"))
 }

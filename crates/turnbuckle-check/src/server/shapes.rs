@@ -41,11 +41,9 @@ pub(crate) const RULES: &[Rule] = &[
         &[
             "base.error.code-message",
             "base.error.code-integer",
-            "elicitation.url.required-error-list",
-            "elicitation.url.required-error-mode",
         ],
     )
-    .says("Every error has an integer `code`, a string `message`, and the data that belongs to its code.")
+    .says("Every error has an integer `code` and a string `message`.")
     .cure("Send errors as basic/index#error-responses says: `code` is an integer, `message` a string.")
     .look(|visit, tape| judge(visit, tape, Topic::Errors)),
     rule("shapes.initialize", &["lifecycle.init.server-response"])
@@ -65,13 +63,9 @@ pub(crate) const RULES: &[Rule] = &[
         &[
             "base.result-type.present",
             "base.result-type.allowed-set",
-            "mrtr.methods.others",
-            "ext-tasks.result-type.get",
-            "ext-tasks.result-type.update",
-            "ext-tasks.result-type.cancel",
         ],
     )
-    .says("Every result says of which type it is, and it is one that the method may have.")
+    .says("Every result says of which type it is, and it is one that there is.")
     .cure("Put `resultType` into every result, as basic/index#resulttype says: \"complete\" unless it asks for input.")
     .look(|visit, tape| judge(visit, tape, Topic::ResultType)),
     rule(
@@ -162,10 +156,8 @@ pub(crate) const RULES: &[Rule] = &[
             "sampling.max-tokens.required",
             "elicitation.request.fields",
             "elicitation.form.fields",
-            "elicitation.form.schema-flat",
             "elicitation.url.fields-2025-11-25",
             "elicitation.url.fields",
-            "mrtr.result.values",
             "mrtr.input-request.shape",
         ],
     )

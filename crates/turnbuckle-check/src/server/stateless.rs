@@ -1,6 +1,6 @@
 //! Requests that say by themselves all that there is to know.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::meta::is_well_formed;
 use crate::outcome::{Outcome, Seen, Unmet};
@@ -85,22 +85,33 @@ pub(crate) const RULES: &[Rule] = &[
     .cure("Name extensions like `com.example/extension`.")
     .ask(|visit| Box::pin(extension_names(visit))),
     Rule::server(
-        "lifecycle.removed-methods",
+        "lifecycle.no-opening",
         Area::Lifecycle,
-        &[
-            "ping.removed",
-            "logging.set-level.removed",
-            "resources.subscribe.removed",
-        ],
+        &["stateless.no-prior-context"],
     )
-    .says("Methods that this revision has removed are not there.")
-    .cure("Answer `ping`, `logging/setLevel` and `resources/subscribe` with the error -32601.")
+    .says("A request is answered though nothing was asked before it.")
+    .cure("Do not wait for `server/discover` or `initialize`: any request may be the first.")
+    .ask(|visit| Box::pin(no_opening(visit))),
+    Rule::server(
+        "lifecycle.undeclared-refused",
+        Area::Lifecycle,
+        &["base.error.method-not-found"],
+    )
+    .says("A list that belongs to a capability which is not declared gets the error -32601.")
+    .cure("Answer methods of capabilities that you do not declare with the error -32601, not with an empty list.")
     .gently()
-    .ask(|visit| Box::pin(removed_methods(visit))),
+    .ask(|visit| Box::pin(undeclared_refused(visit))),
 ];
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// What is listed, by the capability that it belongs to.
+const LISTS: [(&str, &str); 3] = [
+    ("tools", "tools/list"),
+    ("resources", "resources/list"),
+    ("prompts", "prompts/list"),
+];
 
 /// A version that nobody will ever speak.
 const UNKNOWN: &str = "1999-01-01";
@@ -203,11 +214,11 @@ async fn nothing_remembered(visit: &Visit) -> Outcome {
         .and_then(|answer| answer.result().map(drop))
         .map_err(Unmet::aside)?;
     let second = without_capabilities(&session, "after").await?;
-    match second.value.get("result") {
-        Some(_) => Err(second.broken(
+    match second.error() {
+        Ok(_) => Seen::at(first.entries().chain(second.entries())),
+        Err(_) => Err(second.broken(
             "what was refused before is answered after a request that says what the client can do",
         )),
-        None => Seen::at(first.entries().chain(second.entries())),
     }
 }
 
@@ -243,28 +254,47 @@ async fn extension_names(visit: &Visit) -> Outcome {
     }
 }
 
-async fn removed_methods(visit: &Visit) -> Outcome {
+async fn no_opening(visit: &Visit) -> Outcome {
+    let capabilities = visit.session().await?.capabilities();
+    let declared = |(capability, _): &&(&str, &str)| capabilities.get(capability).is_some();
+    let Some((_, method)) = LISTS.iter().find(declared) else {
+        return Err(Unmet::not_applicable("the server declares no lists"));
+    };
+    let session = visit.silent().await?;
+    let first = session.ask(method, Value::Null).await?;
+    if first.value.get("result").is_some() {
+        return first.seen();
+    }
+    // Whether it is there at all is the business of others.
+    let later = visit.session().await?.ask(method, Value::Null).await?;
+    later.result().map_err(Unmet::aside)?;
+    Err(first.broken(format!("`{method}`: {}", first.describe())))
+}
+
+async fn undeclared_refused(visit: &Visit) -> Outcome {
     let session = visit.session().await?;
-    let removed = [
-        ("ping", json!({})),
-        ("logging/setLevel", json!({ "level": "warning" })),
-        (
-            "resources/subscribe",
-            json!({ "uri": "turnbuckle://nothing" }),
-        ),
-    ];
+    let capabilities = session.capabilities();
+    if session.speech.has_handshake() || !capabilities.is_object() {
+        return Err(Unmet::not_applicable("only later revisions say so"));
+    }
     let mut entries = Vec::new();
-    for (method, params) in removed {
-        let answer = session.ask(method, params).await?;
-        answer
-            .expect_error(&[-32601])
-            .map_err(|unmet| match unmet {
-                Unmet::Broken { what, entries } => {
-                    Unmet::broken(format!("`{method}`: {what}"), entries)
-                }
-                other => other,
-            })?;
+    for (capability, method) in LISTS {
+        if capabilities.get(capability).is_some() {
+            continue;
+        }
+        let answer = session.ask(method, Value::Null).await?;
+        let result = answer.value.get("result").and_then(Value::as_object);
+        let has_entries = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+        // What is offered and not declared is the business of others.
+        if !result.is_some_and(|result| result.values().any(has_entries)) {
+            answer
+                .expect_error(&[-32601])
+                .map_err(|unmet| unmet.at(method))?;
+        }
         entries.extend(answer.entries());
     }
-    Seen::at(entries)
+    match entries.is_empty() {
+        true => Err(Unmet::not_applicable("the server declares all lists")),
+        false => Seen::at(entries),
+    }
 }

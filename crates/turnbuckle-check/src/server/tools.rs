@@ -73,6 +73,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule::server("tools.unknown-tool", Tools, &["tools.error.unknown-tool"])
         .says("A call of a tool that is not there is answered with an error of JSON-RPC.")
         .cure("Answer with the error -32602 when no tool has the name.")
+        .gently()
         .ask(|visit| Box::pin(failing::unknown(visit))),
     Rule::server("tools.arguments-validated", Tools, &["tools.security.validate-inputs"])
         .says("A call with an argument of the wrong type is refused.")

@@ -90,6 +90,10 @@ impl Trial {
             return None;
         }
         let mut params = self.params.clone();
+        // Each round is a request of its own, and so is its progress.
+        if let Some(token) = params.pointer_mut("/_meta/progressToken") {
+            *token = super::token();
+        }
         if let Some(requests) = result["inputRequests"].as_object() {
             params["inputResponses"] = input_responses(requests);
         }
@@ -137,7 +141,7 @@ pub(crate) async fn ask(session: &Session, call: &Call, params: Value) -> Result
 }
 
 /// Answers what a server asks for, in the way that can do no harm: no form is filled in.
-fn input_responses(requests: &Map<String, Value>) -> Value {
+pub(crate) fn input_responses(requests: &Map<String, Value>) -> Value {
     let answer = |request: &Value| match request["method"].as_str() {
         Some("roots/list") => json!({ "roots": [] }),
         Some("sampling/createMessage") => json!({

@@ -1,7 +1,11 @@
 //! Clients: our own, with which nothing is wrong, and ones with which one small thing is.
 
+mod asked;
 mod base;
+mod calls;
 mod good;
+mod http;
+mod lifecycle;
 mod mutant;
 
 use turnbuckle_check::{catalogue, report::Grade, rule::Level};
@@ -9,7 +13,16 @@ use turnbuckle_check::{catalogue, report::Grade, rule::Level};
 use self::mutant::Mutant;
 
 fn all() -> Vec<Mutant> {
-    [base::mutants()].into_iter().flatten().collect()
+    [
+        base::mutants(),
+        lifecycle::mutants(),
+        http::mutants(),
+        asked::mutants(),
+        calls::mutants(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[test]
@@ -41,10 +54,15 @@ async fn assert_each_trips_its_rule(mutants: Vec<Mutant>) {
         if ids != [mutant.trips] {
             let unspoken = report.runs.iter().filter_map(|run| run.not_spoken.as_ref());
             let unspoken: Vec<_> = unspoken.collect();
-            let verdicts: Vec<_> = broken.iter().map(|ruling| &ruling.verdict).collect();
+            let verdicts: Vec<_> = broken
+                .iter()
+                .map(|ruling| good::brief(&ruling.verdict))
+                .collect();
             wrong.push(format!(
-                "{}: “{}” trips {ids:?} {unspoken:?} {verdicts:#?}",
-                mutant.trips, mutant.name
+                "{}: “{}” trips {ids:?} {unspoken:?} {}",
+                mutant.trips,
+                mutant.name,
+                verdicts.join("\n  ")
             ));
         }
     }

@@ -6,3 +6,4 @@ mod clients;
 mod good;
 mod mutant;
 mod mutants;
+mod process;

@@ -224,6 +224,7 @@ impl Change {
         let Some(says) = &self.says else {
             return vec![message.to_string()];
         };
+        let had_result = message.get("result").is_some();
         let mut saying = Saying {
             message,
             asked,
@@ -232,6 +233,13 @@ impl Change {
             text: None,
         };
         says(&mut saying);
+        // Whoever changes something in a result means messages that have one: there is none beside an error.
+        if let Some(fields) = saying.message.as_object_mut()
+            && !had_result
+            && (fields.contains_key("error") || fields.contains_key("method"))
+        {
+            fields.remove("result");
+        }
         let message = match saying.message {
             Value::Null => None,
             message => Some(message.to_string()),

@@ -12,6 +12,7 @@ mod input;
 mod lifecycle;
 mod logging;
 mod mirrored;
+mod models;
 mod origins;
 mod pagination;
 mod progress;
@@ -57,6 +58,7 @@ fn all() -> Vec<Mutant> {
         caching::mutants(),
         authorization::mutants(),
         robustness::mutants(),
+        models::mutants(),
     ]
     .into_iter()
     .flatten()

@@ -86,7 +86,7 @@ fn help_says_what_a_target_is() {
       info         Show what a server says about itself
       listen       Show what changes, until Ctrl-C
       ping         See whether a server answers, and how fast
-      check        Check whether a server keeps to the specification
+      check        Check whether a server or a client keeps to the specification
       login        Log in to a server
       logout       Forget the login to a server
       whoami       Show as whom you are logged in, to one server or to all of them

@@ -2,6 +2,7 @@
 
 mod aim;
 mod calls;
+mod client;
 mod format;
 mod known;
 mod list;
@@ -20,22 +21,29 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::logins;
 use crate::session::interruptible;
-use crate::target::{Target, Words};
+use crate::target::Words;
 use format::{Format, Page};
 
-/// Check whether a server keeps to the specification
+/// Check whether a server or a client keeps to the specification
 ///
-/// Every revision that the server speaks is looked at. By default nothing is changed on it: only those tools are called
-/// that say that they only read.
+/// Every revision that it speaks is looked at. By default nothing is changed on a server: only those tools are called that
+/// say that they only read.
+///
+/// A client is a command that is run against servers that we play: {url} in it stands for the address of the server, or
+/// {server} for a command that is the server.
 ///
 /// Exit codes: 0 nothing that counts is broken, 1 something is, 2 it could not be checked.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "turnbuckle check [OPTIONS] <TARGET>\n       turnbuckle check [OPTIONS] -- <COMMAND>...\n       turnbuckle check --list"
+    override_usage = "turnbuckle check [OPTIONS] <TARGET>\n       turnbuckle check [OPTIONS] -- <COMMAND>...\n       turnbuckle check [OPTIONS] --client -- <COMMAND WITH {url} OR {server}>...\n       turnbuckle check --list"
 )]
 pub(crate) struct Check {
     #[command(flatten)]
     target: TargetWord,
+
+    /// Check the client that the command is, instead of a server
+    #[arg(long)]
+    client: bool,
 
     /// Look only at these rules: a rule, the beginning of rules up to a dot, or an area; can be given again
     #[arg(long, value_name = "RULE")]
@@ -85,6 +93,10 @@ pub(crate) struct Check {
     #[arg(long)]
     list: bool,
 
+    /// Be the server of a client on stdio that is checked, which is played at this address
+    #[arg(long, hide = true, value_name = "ADDRESS")]
+    play: Option<String>,
+
     #[command(flatten)]
     program: Program,
 }
@@ -102,15 +114,18 @@ enum Threshold {
 
 impl Check {
     pub(crate) async fn run(self, context: &Context) -> Result {
+        if let Some(address) = &self.play {
+            return Ok(turnbuckle_check::stdio_bridge(address).await?);
+        }
         self.ensure_rules()?;
         if self.list {
             return self.list(context);
         }
         let known = self.known(context)?;
-        let words = self.target.target.clone();
-        let (target, words) = Words::split("check", words, &self.program.command)?;
-        words.end()?;
-        let mut report = self.check(&target, context).await?;
+        let mut report = match self.client {
+            true => self.check_client(context).await?,
+            false => self.check_server(context).await?,
+        };
         if let Some(known) = known {
             known.apply(&mut report);
         }
@@ -118,9 +133,12 @@ impl Check {
         self.judge(&report, context)
     }
 
-    async fn check(&self, target: &Target, context: &Context) -> Result<Report> {
-        let options = self.options(target, context).await?;
-        let (aimed, names_us) = aim::at(target, context).await?;
+    async fn check_server(&self, context: &Context) -> Result<Report> {
+        let words = self.target.target.clone();
+        let (target, words) = Words::split("check", words, &self.program.command)?;
+        words.end()?;
+        let options = self.options(&target, context).await?;
+        let (aimed, names_us) = aim::at(&target, context).await?;
         let checked = interruptible(async { Ok(check_server(&aimed, &options).await) }).await;
         context.voice.quiet();
         let error = match checked? {
@@ -136,7 +154,7 @@ impl Check {
                 }
                 failure
                     .wanting_login()
-                    .or_login(|| logins::advice(target, names_us))
+                    .or_login(|| logins::advice(&target, names_us))
             }
             NotChecked::NothingSpoken(_) => {
                 failure.hint("see whether the URL or the command is the one of an MCP server")

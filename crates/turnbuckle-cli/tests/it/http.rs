@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::weather;
 
 /// Serves on a free port, and returns the address.
-fn serve(stage: &Stage) -> String {
+pub(crate) fn serve(stage: &Stage) -> String {
     let listener = stage
         .runtime
         .block_on(TcpListener::bind("127.0.0.1:0"))

@@ -5,6 +5,7 @@
 mod authority;
 mod calls;
 mod changing;
+mod check;
 mod configured;
 mod context;
 mod failures;

@@ -29,7 +29,7 @@ fn be_a_server() {
 }
 
 /// Prepares the binary to start this one as a server.
-fn command(stage: &Stage, role: &str, words: &[&str]) -> Command {
+pub(crate) fn command(stage: &Stage, role: &str, words: &[&str]) -> Command {
     let program = env::current_exe().unwrap();
     let program = program.to_str().unwrap();
     let words = [

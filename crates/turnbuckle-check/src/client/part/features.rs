@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use super::{Heard, Part};
+use super::{Heard, Part, tasks};
 use crate::client::scene::Scene;
 use crate::client::target::Carrier;
 
@@ -23,6 +23,9 @@ pub(super) fn result(part: &Part, heard: &Heard<'_>) -> Result<Value, (i64, &'st
         "tools/list" => page(part, params, "tools", tools(part)),
         "tools/call" => call(part, params),
         _ if bare => Err((-32601, "Method not found")),
+        "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if part.has_tasks() => {
+            Ok(tasks::result(part, heard))
+        }
         "resources/list" => page(part, params, "resources", resources()),
         "resources/templates/list" => page(part, params, "resourceTemplates", templates()),
         "resources/read" => read(params),
@@ -50,6 +53,12 @@ fn tools(part: &Part) -> Vec<Value> {
     ];
     if !part.has_handshake() && part.carrier == Carrier::Http {
         tools.push(mislabelled());
+    }
+    if part.has_tasks() {
+        let execution = json!({ "taskSupport": "required" });
+        tools.push(json!({
+            "name": "later", "description": "Is done later", "inputSchema": nothing, "execution": execution,
+        }));
     }
     if part.revision > Revision::V2024_11_05 {
         for tool in &mut tools {
@@ -89,6 +98,9 @@ fn mislabelled() -> Value {
 }
 
 fn call(part: &Part, params: &Value) -> Result<Value, (i64, &'static str)> {
+    if part.has_tasks() && params.get("task").is_some() {
+        return Ok(tasks::created());
+    }
     let known = tools(part)
         .iter()
         .any(|tool| tool["name"] == params["name"]);

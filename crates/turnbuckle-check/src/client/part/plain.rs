@@ -52,7 +52,7 @@ pub(crate) fn capabilities(part: &Part) -> Value {
     if part.revision >= Revision::V2025_03_26 {
         all["completions"] = json!({});
     }
-    if part.revision == Revision::V2025_11_25 {
+    if part.has_tasks() {
         all["tasks"] = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
     }
     all

@@ -4,7 +4,7 @@ use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::client::Scene;
-use crate::client::scene::{UNHEARD_OF, UNKNOWN};
+use crate::client::scene::{PING, UNHEARD_OF, UNKNOWN};
 use crate::client::take::{Said, Takes, every};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, Rule};
@@ -112,23 +112,20 @@ fn id_type(takes: &Takes) -> Outcome {
     every(takes.requests(), SILENT, |said| {
         let id = said.id()?;
         let right = id.is_string() || id.is_i64() || id.is_u64();
-        // Notifications with an id belong to another rule.
-        let wrong = !right && !is_notification(said);
-        wrong.then(|| format!("the id is {id}"))
+        (!right).then(|| format!("the id is {id}"))
     })
-}
-
-fn is_notification(said: &Said) -> bool {
-    said.method()
-        .is_some_and(|method| method.starts_with("notifications/"))
 }
 
 fn id_unique(takes: &Takes) -> Outcome {
     let in_flight_only = takes.revision >= Revision::MODERN;
     let mut evidence = Vec::new();
     for take in takes.all() {
+        // Whoever makes a lost request again is judged by another rule.
+        if in_flight_only && take.scene == Scene::Cut {
+            continue;
+        }
         let mut earlier: Vec<&Said> = Vec::new();
-        for said in take.requests().filter(|said| !is_notification(said)) {
+        for said in take.requests() {
             let begins = said.method() == Some("initialize");
             // A session of its own begins the count anew: after a lost one, or on another connection.
             if begins && !in_flight_only {
@@ -156,11 +153,19 @@ fn id_unique(takes: &Takes) -> Outcome {
 }
 
 fn notification_without_id(takes: &Takes) -> Outcome {
-    let notifications = takes.said().filter(|said| is_notification(said));
-    every(notifications, "the client sent no notification", |said| {
-        said.id()
-            .map(|id| format!("a notification has the id {id}"))
-    })
+    let notifications = takes.said().filter(|said| said.is_notification());
+    let mut seen = Vec::new();
+    for said in notifications {
+        if let Some(id) = said.id() {
+            let what = format!("a notification has the id {id}");
+            return Err(Unmet::broken(what, [said.number]));
+        }
+        seen.push(said.number);
+    }
+    match seen.is_empty() {
+        true => Err(Unmet::not_applicable("the client sends no notifications")),
+        false => Seen::at(seen.into_iter().take(3)),
+    }
 }
 
 fn no_batch(takes: &Takes) -> Outcome {
@@ -190,40 +195,17 @@ fn no_batch(takes: &Takes) -> Outcome {
 }
 
 fn batch_received(takes: &Takes) -> Outcome {
-    let (plain, batched) = (takes.of(Scene::Plain)?, takes.of(Scene::Batched)?);
-    let lists = |said: &&Said| {
-        said.method()
-            .is_some_and(|method| method.ends_with("/list"))
-    };
-    let Some(list) = batched.requests().find(lists) else {
+    let take = takes.of(Scene::Batched)?;
+    let id = PING.into();
+    let Some(question) = take.question(&id) else {
         return Err(Unmet::not_tested("the client asked for no list"));
     };
-    let after_list = |said: &&Said| said.number > list.number;
-    let went_on = batched
-        .said()
-        .iter()
-        .filter(after_list)
-        .find(|said| said.method().is_some());
-    let plainly = plain.requests().find(lists);
-    let goes_on = plainly.is_some_and(|list| {
-        plain
-            .said()
-            .iter()
-            .any(|said| said.number > list.number && said.method().is_some())
-    });
-    match (went_on, goes_on) {
-        (Some(next), _) if next.method() == Some("notifications/cancelled") => {
-            let what = "the client gave up a request that was answered in a batch";
-            Err(Unmet::broken(what, [list.number, next.number]))
+    match take.reply(&id) {
+        Some(reply) => Seen::at([question, reply.number]),
+        None => {
+            let what = "a request that came in a batch is not answered";
+            Err(Unmet::broken(what, [question]))
         }
-        (Some(next), _) => Seen::at([list.number, next.number]),
-        (None, true) => {
-            let what = "the client says nothing more after an answer in a batch";
-            Err(Unmet::broken(what, [list.number]))
-        }
-        (None, false) => Err(Unmet::not_tested(
-            "the client says nothing after it got a list",
-        )),
     }
 }
 

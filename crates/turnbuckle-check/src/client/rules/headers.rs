@@ -128,10 +128,15 @@ fn marked(said: &Said) -> impl Iterator<Item = (&'static str, Option<String>, Op
     })
 }
 
+/// Returns the calls of the tool `weather` by a client that has seen the tool's marks.
 fn weather(takes: &Takes) -> impl Iterator<Item = &Said> {
-    takes
-        .requests()
-        .filter(|said| said.method() == Some("tools/call") && said.params()["name"] == "weather")
+    let calls = takes.all().flat_map(|take| {
+        let listed = take.asked("tools/list").find_map(|list| take.answer(list));
+        let listed = listed.map(|(number, _)| number);
+        let calls = take.asked("tools/call");
+        calls.filter(move |said| listed.is_some_and(|listed| said.number > listed))
+    });
+    calls.filter(|said| said.params()["name"] == "weather")
 }
 
 const NOT_CALLED: &str = "the client did not call the tool `weather` with such arguments";

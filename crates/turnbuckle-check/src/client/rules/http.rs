@@ -106,7 +106,7 @@ fn after_handshakes(takes: &Takes) -> Vec<(usize, Option<String>)> {
     let mut all = Vec::new();
     for take in takes.all() {
         let hellos: Vec<_> = take.asked("initialize").collect();
-        let Some(answered) = hellos.first().and_then(|hello| take.answer(hello)) else {
+        let Some(answered) = hellos.iter().find_map(|hello| take.answer(hello)) else {
             continue;
         };
         let later = take.exchanges().filter(|(number, head, _)| {

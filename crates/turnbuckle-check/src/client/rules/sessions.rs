@@ -27,7 +27,7 @@ fn id_sent(takes: &Takes) -> Outcome {
     let mut seen = Vec::new();
     for take in takes.all() {
         let hellos: Vec<_> = take.asked("initialize").collect();
-        let Some((answered, _)) = hellos.first().and_then(|hello| take.answer(hello)) else {
+        let Some((answered, _)) = hellos.iter().find_map(|hello| take.answer(hello)) else {
             continue;
         };
         if take.scene == Scene::Strange {

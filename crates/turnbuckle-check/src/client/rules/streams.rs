@@ -50,9 +50,7 @@ pub(crate) const RULES: &[Rule] = &[
 fn read(takes: &Takes) -> Outcome {
     let (plain, chatty) = (takes.of(Scene::Plain)?, takes.of(Scene::Chatty)?);
     let methods = chatty.methods();
-    let streamed = chatty
-        .requests()
-        .find(|said| said.method() != Some("server/discover") && chatty.answer(said).is_some());
+    let streamed = chatty.requests().find(|said| is_streamed(chatty, said));
     let Some(streamed) = streamed else {
         return Err(Unmet::not_tested("the client asked nothing"));
     };
@@ -63,8 +61,8 @@ fn read(takes: &Takes) -> Outcome {
         .find(|method| !methods.contains(method));
     match missing {
         None => {
-            let (answer, _) = chatty.answer(streamed).unwrap_or_default();
-            Seen::at([streamed.number, answer])
+            let answer = chatty.answer(streamed).map(|(number, _)| number);
+            Seen::at([streamed.number].into_iter().chain(answer))
         }
         Some(method) => {
             let what =
@@ -75,18 +73,21 @@ fn read(takes: &Takes) -> Outcome {
     }
 }
 
+/// Says whether a request was answered by a stream.
+fn is_streamed(take: &Take, request: &Said) -> bool {
+    take.entries.iter().any(|(_, entry)| {
+        let head = entry.head.as_ref();
+        let kind = head.and_then(|head| head.header("content-type"));
+        let answers = entry.way == Way::Sent && entry.answers == Some(request.number);
+        answers && kind == Some("text/event-stream")
+    })
+}
+
 /// Returns the request whose stream broke off.
 fn lost(take: &Take) -> Result<&Said, Unmet> {
-    let lost = take.requests().find(|said| {
-        let streamed = take.entries.iter().any(|(_, entry)| {
-            let stream = entry
-                .head
-                .as_ref()
-                .is_some_and(|head| head.header("content-type") == Some("text/event-stream"));
-            entry.way == Way::Sent && entry.answers == Some(said.number) && stream
-        });
-        streamed && said.method() != Some("subscriptions/listen")
-    });
+    let lost = take
+        .requests()
+        .find(|said| is_streamed(take, said) && said.method() != Some("subscriptions/listen"));
     lost.ok_or_else(|| Unmet::not_tested("the client made no request that could be lost"))
 }
 

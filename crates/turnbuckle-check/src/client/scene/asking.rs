@@ -12,6 +12,7 @@ pub(crate) const PING: i64 = 7_001;
 pub(crate) const UNKNOWN: &str = "ask-unknown";
 pub(crate) const ROOTS: &str = "ask-roots";
 pub(crate) const MODEL: &str = "ask-model";
+pub(crate) const TOOLS: &str = "ask-tools";
 pub(crate) const FORM: &str = "ask-form";
 pub(crate) const VISIT: &str = "ask-visit";
 
@@ -103,6 +104,10 @@ fn inputs(part: &Part) -> impl Iterator<Item = (&'static str, &'static str, Valu
     if part.declared("/sampling") {
         inputs.push((MODEL, "sampling/createMessage", sampling()));
     }
+    let tools = part.revision == Revision::V2025_11_25 && !part.declared("/sampling/tools");
+    if tools && part.declared("/sampling") {
+        inputs.push((TOOLS, "sampling/createMessage", sampling_with_tools()));
+    }
     if part.declared("/elicitation") && part.revision >= Revision::V2025_06_18 {
         inputs.push((FORM, "elicitation/create", form()));
         // Before 2025-11-25 there are only forms; since 2026-07-28 nobody asks for what was not declared.
@@ -120,6 +125,13 @@ fn sampling() -> Value {
         "messages": [{ "role": "user", "content": { "type": "text", "text": "Say hello." } }],
         "maxTokens": 16,
     })
+}
+
+/// What nobody may be asked who has not declared it.
+fn sampling_with_tools() -> Value {
+    let mut params = sampling();
+    params["tools"] = json!([{ "name": "hello", "inputSchema": { "type": "object" } }]);
+    params
 }
 
 fn form() -> Value {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::PING;
 use crate::client::cue::{Cue, Reply};
 use crate::client::part::{Heard, Part};
 
@@ -30,8 +31,12 @@ pub(super) fn batch(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
         return None;
     }
     let mut batch = told(part, heard.message);
+    // Whoever answers this has read the batch.
+    if part.first_time("asked in a batch") {
+        batch.push(json!({ "jsonrpc": "2.0", "id": PING, "method": "ping" }));
+    }
     batch.push(part.plain_answer(heard));
-    Some(Reply::say(Value::Array(batch)))
+    Some(Reply::say(Value::Array(batch)).streamed())
 }
 
 fn told(part: &Part, request: &Value) -> Vec<Value> {

@@ -9,6 +9,9 @@ use crate::tape::Head;
 /// How long the client is asked to wait before it connects again.
 pub(crate) const PAUSE: Duration = Duration::from_millis(700);
 
+/// How long what was said needs to arrive before the stream breaks off.
+const ARRIVING: Duration = Duration::from_millis(50);
+
 /// How the ids of events begin.
 const IDS: &str = "turnbuckle-event";
 
@@ -34,7 +37,13 @@ pub(super) fn reply(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
         return Some(Reply::cues([Cue::Cut]).streamed());
     }
     part.keep(part.plain_answer(heard));
-    Some(Reply::cues([Cue::Mark(IDS), Cue::Retry(PAUSE), Cue::Cut]).streamed())
+    let cues = [
+        Cue::Mark(IDS),
+        Cue::Retry(PAUSE),
+        Cue::Wait(ARRIVING),
+        Cue::Cut,
+    ];
+    Some(Reply::cues(cues).streamed())
 }
 
 /// Goes on with what was broken off.

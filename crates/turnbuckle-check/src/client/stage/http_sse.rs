@@ -26,7 +26,7 @@ pub(super) async fn answer(stage: &Arc<Stage>, asked: &Asked) -> Response<Body> 
     let at_endpoint = asked.path == ENDPOINT;
     match asked.method.as_str() {
         "GET" if at_endpoint => open(stage, asked).await,
-        "POST" if asked.path == MESSAGES => {
+        "POST" if asked.path.starts_with("/messages") => {
             take(stage, asked);
             respond(stage, asked, Reply::status(202)).await
         }

@@ -21,7 +21,7 @@ impl Gathered {
             return missing;
         };
         missing.note(Topic::ToolList, discovered.tools.items().err());
-        let calls = visit.called().await.err();
+        let calls = visit.trials().await.err();
         missing.note(Topic::ToolResult, calls.clone());
         missing.note(Topic::Content, calls);
         missing.note(Topic::Resources, discovered.resources.items().err());

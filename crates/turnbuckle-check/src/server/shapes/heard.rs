@@ -114,7 +114,7 @@ impl Hearing {
         for message in shape::messages(self.revision, value) {
             let (kind, flaws) = shape::envelope(message);
             self.see(Topic::Envelope, number);
-            self.find(Topic::Envelope, flaws, vec![number]);
+            self.find(Topic::Envelope, flaws, &[number]);
             if let Some(kind) = kind {
                 self.message(number, entry, kind, message);
             }
@@ -142,13 +142,14 @@ impl Hearing {
         let (Some(topic), Some(revision)) = (topic, revision) else {
             return;
         };
-        let flaws = match (kind, method) {
+        let mut flaws = match (kind, method) {
             (Kind::Request, _) => shape::request(revision, message),
             (Kind::Notification, _) => shape::notification(revision, message),
             (Kind::Error, _) => shape::error(revision, message),
             (Kind::Result, Some(method)) => shape::result(revision, method, message),
             (Kind::Result, None) => return,
         };
+        flaws.retain(|flaw| !Topic::is_judged_elsewhere(&flaw.path, method, message));
         let entries: Vec<_> = asked
             .iter()
             .map(|asked| asked.entry)
@@ -157,7 +158,7 @@ impl Hearing {
         for topic in topics_in(topic, message) {
             self.see(topic, number);
         }
-        self.find(topic, flaws, entries);
+        self.find(topic, flaws, &entries);
     }
 
     /// Returns the request that a message answers.
@@ -182,7 +183,7 @@ impl Hearing {
         self.findings.seen.entry(topic).or_default().push(entry);
     }
 
-    fn find(&mut self, topic: Topic, flaws: Vec<Flaw>, entries: Vec<usize>) {
+    fn find(&mut self, topic: Topic, flaws: Vec<Flaw>, entries: &[usize]) {
         for flaw in flaws {
             let found = self
                 .findings
@@ -190,7 +191,7 @@ impl Hearing {
                 .entry(topic.of_place(&flaw.path))
                 .or_default();
             if found.len() < KEPT && !found.iter().any(|other| other.flaw == flaw) {
-                let entries = entries.clone();
+                let entries = entries.to_vec();
                 found.push(Finding { flaw, entries });
             }
         }

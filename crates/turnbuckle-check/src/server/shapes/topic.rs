@@ -1,5 +1,7 @@
 //! Which rule a flaw belongs to.
 
+use serde_json::Value;
+
 use crate::shape::Kind;
 
 /// What a rule about shapes looks at.
@@ -69,6 +71,21 @@ impl Topic {
             }
             _ if path.starts_with("result._meta") => Self::Meta,
             _ => self,
+        }
+    }
+
+    /// Says whether another rule looks at this place in an answer to this method: one that knows what is meant there.
+    pub(super) fn is_judged_elsewhere(path: &str, method: Option<&str>, message: &Value) -> bool {
+        let of_task = method.is_some_and(|method| method.starts_with("tasks/"));
+        match path {
+            // `tasks.result-types`, and `input.only-where-allowed`.
+            "result.resultType" => of_task || message["result"]["resultType"] == "input_required",
+            // The rules that provoke the errors in question.
+            _ if path.starts_with("error.data") => true,
+            // `input.asks-for-something`.
+            _ if path.starts_with("result.inputRequests.") && path.ends_with(".method") => true,
+            // `elicitation.flat-form`.
+            _ => path.contains(".requestedSchema.properties.") && path.ends_with(".type"),
         }
     }
 

@@ -3,13 +3,14 @@
 use serde_json::{Map, Value};
 use turnbuckle_schema::Validator;
 
-use crate::discovery::{Call, Called, is_complete};
+use crate::discovery::{Call, is_complete};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::session::Answer;
+use crate::trials::Trial;
 use crate::visit::Visit;
 
 pub(super) async fn output_fits(visit: &Visit) -> Outcome {
-    let called = visit.called().await?;
+    let tried = &visit.trials().await?.made;
     if !visit
         .tools()
         .await?
@@ -19,7 +20,7 @@ pub(super) async fn output_fits(visit: &Visit) -> Outcome {
         return Err(Unmet::not_applicable("no tool has an output schema"));
     }
     let mut seen = Vec::new();
-    for (call, answer, result) in successes(called) {
+    for (call, answer, result) in successes(tried) {
         let Some(validator) = promise(&call.tool) else {
             continue;
         };
@@ -45,7 +46,7 @@ pub(super) async fn output_fits(visit: &Visit) -> Outcome {
 
 pub(super) async fn output_as_text(visit: &Visit) -> Outcome {
     let mut seen = Vec::new();
-    for (call, answer, result) in successes(visit.called().await?) {
+    for (call, answer, result) in successes(&visit.trials().await?.made) {
         let Some(content) = result.get("structuredContent") else {
             continue;
         };
@@ -69,8 +70,8 @@ pub(super) async fn embedded(visit: &Visit) -> Outcome {
         let blocks = result["content"].as_array().into_iter().flatten();
         blocks.into_iter().any(|block| block["type"] == "resource")
     };
-    let called = visit.called().await?;
-    let found = successes(called).find(|(_, _, result)| embeds(result));
+    let tried = &visit.trials().await?.made;
+    let found = successes(tried).find(|(_, _, result)| embeds(result));
     let Some((call, answer, _)) = found else {
         return Err(Unmet::not_applicable("no call returned a resource"));
     };
@@ -84,11 +85,11 @@ pub(super) async fn embedded(visit: &Visit) -> Outcome {
 }
 
 /// Returns the calls that gave a result of a tool that did not fail.
-fn successes(called: &[Called]) -> impl Iterator<Item = (&Call, &Answer, &Value)> {
-    called.iter().filter_map(|Called { call, answer }| {
-        let answer = answer.as_ref().ok()?;
+fn successes(tried: &[Trial]) -> impl Iterator<Item = (&Call, &Answer, &Value)> {
+    tried.iter().filter_map(|trial| {
+        let answer = trial.answer().ok()?;
         let result = answer.value.get("result")?;
-        (is_complete(result) && result["isError"] != true).then_some((call, answer, result))
+        (is_complete(result) && result["isError"] != true).then_some((&trial.call, answer, result))
     })
 }
 

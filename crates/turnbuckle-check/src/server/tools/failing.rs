@@ -50,11 +50,11 @@ pub(super) async fn wrong_arguments_as_result(visit: &Visit) -> Outcome {
 
 pub(super) async fn failure_as_result(visit: &Visit) -> Outcome {
     let mut seen = Vec::new();
-    for called in visit.called().await? {
-        let Ok(answer) = &called.answer else { continue };
+    for trial in &visit.trials().await?.made {
+        let Ok(answer) = trial.answer() else { continue };
         match outcome(answer) {
             Came::Error(code) if code == INTERNAL || !(-32_768..=-32_000).contains(&code) => {
-                let what = format!("`{}` fails with {}", called.call.name, answer.describe());
+                let what = format!("`{}` fails with {}", trial.call.name, answer.describe());
                 return Err(answer.broken(what));
             }
             Came::Error(_) | Came::Other => {}

@@ -1,12 +1,144 @@
 //! Messages of JSON-RPC that are not quite right.
 
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
+
 use super::mutant::Mutant;
+
+const LEGACY: Revision = Revision::V2025_11_25;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new("client.base.json-rpc", "an older version of JSON-RPC")
             .asks("tools/list", |message| message["jsonrpc"] = "1.0".into()),
+        Mutant::new("client.base.id-type", "ids with a fraction")
+            .says(|saying| {
+                if saying.is_request() {
+                    saying.message["id"] =
+                        json!(saying.message["id"].as_f64().unwrap_or(1.0) + 0.5);
+                }
+            })
+            .hears(|message| {
+                if let Some(id) = message.get("id").and_then(Value::as_f64) {
+                    #[expect(clippy::cast_possible_truncation, reason = "it was an integer before")]
+                    let id = (id - 0.5) as i64;
+                    message["id"] = id.into();
+                }
+            }),
+        Mutant::new("client.base.id-unique", "the same id twice in a session")
+            .in_revision(LEGACY)
+            .on_lines()
+            .says(|saying| {
+                if saying.method() == "tools/list" {
+                    saying.after.push(saying.message.clone());
+                }
+            }),
+        Mutant::new("client.base.id-unique", "the same id twice at a time")
+            .on_lines()
+            .says(|saying| {
+                if saying.message["params"]["name"] == "slow" {
+                    saying.after.push(saying.message.clone());
+                }
+            }),
+        Mutant::new(
+            "client.base.notification-without-id",
+            "a notification with an id",
+        )
+        .on_lines()
+        .asks("notifications/cancelled", |message| {
+            message["id"] = 12_345.into();
+        }),
+        Mutant::new("client.base.no-batch", "a batch of one").says(|saying| {
+            if saying.method() == "tools/list" {
+                saying.text = Some(json!([saying.message]).to_string());
+            }
+        }),
+        Mutant::new("client.base.batch-received", "deaf for batches").hears(|message| {
+            if message.is_array() {
+                *message = json!({ "jsonrpc": "2.0", "method": "notifications/nothing" });
+            }
+        }),
+        Mutant::new("client.base.same-id", "ids become strings")
+            .in_revision(LEGACY)
+            .says(|saying| {
+                if saying.method().is_empty() && saying.message["id"].is_number() {
+                    saying.message["id"] = saying.message["id"].to_string().into();
+                }
+            }),
+        Mutant::new("client.base.one-of", "an error beside a result")
+            .in_revision(LEGACY)
+            .says(|saying| {
+                if saying.message.get("result").is_some() {
+                    saying.message["error"] = json!({ "code": 0, "message": "none" });
+                }
+            }),
+        Mutant::new("client.base.error-object", "an error without a message")
+            .in_revision(LEGACY)
+            .answers("ask-unknown", |message| {
+                message["error"]["message"] = Value::Null
+            }),
+        Mutant::new(
+            "client.base.unknown-method",
+            "an internal error for what is unknown",
+        )
+        .in_revision(LEGACY)
+        .answers("ask-unknown", |message| {
+            message["error"]["code"] = (-32603).into()
+        }),
+        Mutant::new("client.base.unknown-method", "silence for what is unknown")
+            .in_revision(LEGACY)
+            .answers("ask-unknown", |message| *message = Value::Null),
+        Mutant::new("client.base.no-reply", "an error for a notification")
+            .in_revision(LEGACY)
+            .says(|saying| {
+                if saying.method() == "tools/call" {
+                    let error = json!({ "code": -32601, "message": "unknown notification" });
+                    saying
+                        .before
+                        .push(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
+                }
+            }),
+        Mutant::new("client.base.no-responses", "an answer that nobody wants").says(|saying| {
+            if saying.method() == "tools/list" {
+                saying
+                    .before
+                    .push(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+            }
+        }),
+        Mutant::new("client.meta.protocol-version", "no revision")
+            .on_lines()
+            .asks("tools/list", |message| {
+                drop_meta(message, "protocolVersion");
+            }),
+        Mutant::new("client.meta.client-capabilities", "no capabilities").asks(
+            "tools/list",
+            |message| {
+                drop_meta(message, "clientCapabilities");
+            },
+        ),
+        Mutant::new("client.meta.client-info", "nobody").asks("tools/list", |message| {
+            drop_meta(message, "clientInfo");
+        }),
+        Mutant::new("client.meta.keys", "a prefix that begins with a digit").asks(
+            "tools/list",
+            |message| {
+                message["params"]["_meta"]["1st.example/key"] = true.into();
+            },
+        ),
+        Mutant::new(
+            "client.meta.reserved",
+            "a key of one's own under the protocol's name",
+        )
+        .asks("tools/list", |message| {
+            message["params"]["_meta"]["io.modelcontextprotocol/mine"] = true.into();
+        }),
     ]
+}
+
+fn drop_meta(message: &mut Value, name: &str) {
+    let meta = message["params"]["_meta"].as_object_mut().unwrap();
+    meta.remove(&format!("io.modelcontextprotocol/{name}"))
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]

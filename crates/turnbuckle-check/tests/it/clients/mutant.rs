@@ -27,6 +27,8 @@ struct Change {
     says: Option<Arc<dyn Fn(&mut Saying<'_>) + Send + Sync>>,
     hears: Option<Arc<dyn Fn(&mut Value) + Send + Sync>>,
     request: Option<Arc<dyn Fn(&mut Requesting<'_>) + Send + Sync>>,
+    response: Option<Arc<dyn Fn(&mut ::http::response::Parts) + Send + Sync>>,
+    lines: Option<Arc<dyn Fn(&str) -> String + Send + Sync>>,
 }
 
 /// A message that the client is about to send.
@@ -49,6 +51,8 @@ pub(crate) struct Requesting<'a> {
     pub(crate) request: ::http::Request<Vec<u8>>,
     /// What is answered in the server's place.
     pub(crate) answer: Option<u16>,
+    /// What is asked for before it.
+    pub(crate) before: Option<(::http::Method, &'static str)>,
     /// What this run of the client has come to.
     pub(crate) memory: &'a mut Memory,
 }
@@ -147,6 +151,21 @@ impl Mutant {
         self
     }
 
+    /// Changes the heads of responses of HTTP.
+    pub(crate) fn responses(
+        mut self,
+        change: impl Fn(&mut ::http::response::Parts) + Send + Sync + 'static,
+    ) -> Self {
+        self.change.response = Some(Arc::new(change));
+        self
+    }
+
+    /// Changes lines of streams, whatever they bring.
+    pub(crate) fn lines(mut self, change: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        self.change.lines = Some(Arc::new(change));
+        self
+    }
+
     /// Leaves a header out.
     pub(crate) fn without(self, header: &'static str) -> Self {
         self.requests(move |requesting| {
@@ -165,7 +184,7 @@ impl Mutant {
             .find(|&revision| rule.binds_in(revision));
         options.revisions = vec![self.revision.or(newest).expect("a rule binds somewhere")];
         let lines = self.on_lines || matches!(rule.on, On::Lines | On::Stdio);
-        check_client(&self.target(lines), &options).await
+        check_client(&self.target(lines), &options).await.unwrap()
     }
 
     fn target(&self, lines: bool) -> ClientTarget {

@@ -28,7 +28,7 @@ pub(crate) fn offer(server: Server) -> Server {
         .tool(task(
             Tool::new("work_badly", refuse),
             may,
-            "Ends with an error of the protocol",
+            "Ends with an error of the protocol, if it is a task",
         ))
         .tool(task(
             Tool::new("work_together", ask),
@@ -49,10 +49,13 @@ async fn fail() -> Result<&'static str, ToolError> {
     Err(ToolError::new("It comes to nothing, as always."))
 }
 
-async fn refuse() -> Result<&'static str, ToolError> {
-    Err(ToolError::protocol(RpcError::internal(
-        "this always ends badly",
-    )))
+async fn refuse(cx: Context) -> Result<&'static str, ToolError> {
+    match cx.is_task() {
+        true => Err(ToolError::protocol(RpcError::internal(
+            "this always ends badly",
+        ))),
+        false => Ok("This ends well."),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

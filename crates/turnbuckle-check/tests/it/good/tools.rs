@@ -17,8 +17,8 @@ pub(crate) fn offer(server: Server) -> Server {
     page.insert("ui", json!({ "resourceUri": "ui://good/panel" }))
         .expect("the key is a plain name");
     server
-        // More than one page, on every list.
-        .page_size(3)
+        // More than one page.
+        .page_size(8)
         .tool(
             Tool::new("add", add)
                 .title("Add")

@@ -81,6 +81,12 @@ fn messages() -> Vec<Mutant> {
                 saying.message = error(&saying.message["id"], -32601);
             }
         }),
+        Mutant::new("base.ping-is-gone", "`ping` is still there").says(|saying| {
+            if asked(saying, "ping") {
+                let (id, result) = (&saying.message["id"], json!({ "resultType": "complete" }));
+                saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+            }
+        }),
         Mutant::new("base.batch", "batches are refused").hears(|hearing| {
             if hearing.message.is_array() {
                 hearing.answer = Some(error(&Value::Null, -32600));
@@ -100,6 +106,23 @@ fn messages() -> Vec<Mutant> {
                 if asked(saying, "tools/list") {
                     let request = json!({ "jsonrpc": "2.0", "id": "mine", "method": "roots/list" });
                     saying.before.push(request);
+                }
+            }),
+        Mutant::new("base.new-ids", "all its requests have the same id")
+            .on_lines()
+            .says(|saying| {
+                if asked(saying, "ping") {
+                    let request = json!({ "jsonrpc": "2.0", "id": "mine", "method": "roots/list" });
+                    saying.before.push(request);
+                }
+            }),
+        Mutant::new("base.notifications-without-id", "notifications have an id")
+            .on_lines()
+            .says(|saying| {
+                if asked(saying, "tools/list") {
+                    let method = "notifications/tools/list_changed";
+                    let notification = json!({ "jsonrpc": "2.0", "id": 7, "method": method });
+                    saying.before.push(notification);
                 }
             }),
     ]
@@ -165,6 +188,13 @@ fn errors() -> Vec<Mutant> {
             .says(move |saying| odd_tool(saying, -32001)),
         Mutant::new("base.own-codes", "a code that JSON-RPC may use")
             .says(move |saying| odd_tool(saying, -32150)),
+        Mutant::new("base.code-meanings", "no such tool in this version")
+            .says(move |saying| odd_tool(saying, -32022)),
+        Mutant::new("base.short-errors", "tells a story").says(|saying| {
+            if saying.message["error"]["code"] == -32601 {
+                saying.message["error"]["message"] = "No.\nNot here.\n".into();
+            }
+        }),
     ]
 }
 
@@ -225,6 +255,21 @@ pub(super) fn remove(value: &mut Value, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_with_ids_trips_its_rule() {
+    super::assert_each_trips_its_rule(ids()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_messages_trips_its_rule() {
+    super::assert_each_trips_its_rule(messages()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_errors_trips_its_rule() {
+    super::assert_each_trips_its_rule(errors()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_meta_trips_its_rule() {
+    super::assert_each_trips_its_rule(meta()).await;
 }

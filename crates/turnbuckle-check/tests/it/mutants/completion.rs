@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::tools::{failing, undeclared};
+use super::tools::{failing, object_in, undeclared};
 use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
@@ -55,10 +55,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("completion.has-more", "a part that is said to be all").answers(
             complete,
             |message| {
-                let completion = &mut message["result"]["completion"];
-                if completion["values"].is_array() {
-                    completion["total"] = 1_000.into();
-                    completion["hasMore"] = false.into();
+                if let Some(completion) = object_in(message, "/result/completion") {
+                    completion.insert("total".into(), 1_000.into());
+                    completion.insert("hasMore".into(), false.into());
                 }
             },
         ),

@@ -43,14 +43,15 @@ fn declared() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("input.missing-capability", "does not say what is missing").answers(
-            "tools/call",
-            |message| {
-                if message["error"]["code"] == -32021 {
-                    message["error"]["data"]["requiredCapabilities"] = json!({});
-                }
-            },
-        ),
+        Mutant::new("input.missing-capability", "does not say what is missing").says(|saying| {
+            let required = saying
+                .message
+                .pointer_mut("/error/data/requiredCapabilities");
+            if let Some(required) = required.filter(|required| required.get("extensions").is_none())
+            {
+                *required = json!({});
+            }
+        }),
         Mutant::new("input.missing-capability-status", "answers with 200").response(
             |_, responding| {
                 let body = responding.body.as_deref().unwrap_or_default();
@@ -185,7 +186,6 @@ fn sampling() -> Vec<Mutant> {
             });
         }),
         Mutant::new("sampling.context", "wants to know everything").says(|saying| {
-            change_question(saying, "messages", |_| {});
             each_question(saying, |params| {
                 if params.get("messages").is_some() {
                     params["includeContext"] = "allServers".into();
@@ -205,31 +205,20 @@ fn change_question(saying: &mut Saying, field: &str, change: impl Fn(&mut Value)
 }
 
 fn each_question(saying: &mut Saying, change: impl Fn(&mut Value)) {
-    let requests = saying.message["result"]["inputRequests"].as_object_mut();
-    for request in requests
-        .into_iter()
-        .flat_map(|requests| requests.values_mut())
-    {
-        change(&mut request["params"]);
-    }
-    if saying.message["result"]["inputRequests"].is_null() {
-        tidy(&mut saying.message);
-    }
-}
-
-/// Takes away what looking for something has left behind.
-fn tidy(message: &mut Value) {
-    if let Some(result) = message.get_mut("result").and_then(Value::as_object_mut) {
-        result.retain(|name, value| name != "inputRequests" || !value.is_null());
-    }
-    if let Some(message) = message.as_object_mut() {
-        message.retain(|name, value| name != "result" || !value.is_null());
+    let requests = saying.message.pointer_mut("/result/inputRequests");
+    let requests = requests.and_then(Value::as_object_mut).into_iter();
+    for request in requests.flat_map(|requests| requests.values_mut()) {
+        if let Some(params) = request.get_mut("params") {
+            change(params);
+        }
     }
 }
 
 /// Returns the answers that a call has brought.
 fn brings(saying: &Saying) -> Option<&Value> {
-    saying.asked.as_ref()?["params"].get("inputResponses")
+    let asked = saying.asked.as_ref()?;
+    let called = asked["method"] == "tools/call";
+    asked["params"].get("inputResponses").filter(|_| called)
 }
 
 /// Says whether a message answers a call of this tool.

@@ -48,7 +48,8 @@ fn handshakes() -> Vec<Mutant> {
             .on_lines()
             .says(|saying| {
                 if asked(saying, "initialize") {
-                    let request = json!({ "jsonrpc": "2.0", "id": "mine", "method": "roots/list" });
+                    let id = format!("mine-{}", saying.message["id"]);
+                    let request = json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" });
                     saying.before.push(request);
                 }
             }),
@@ -86,38 +87,33 @@ fn handshakes() -> Vec<Mutant> {
 }
 
 fn capabilities() -> Vec<Mutant> {
-    let undeclared = |trips, name| {
-        Mutant::new(trips, name).answers("server/discover", |message| {
-            remove(&mut message["result"]["capabilities"], "prompts");
-        })
-    };
     vec![
-        undeclared(
-            "lifecycle.undeclared-is-not-there",
-            "prompts that nobody declared",
-        ),
-        Mutant::new(
-            "lifecycle.declared-is-there",
-            "declares prompts and has none",
-        )
-        .says(|saying| {
-            if asked(saying, "prompts/list") {
-                saying.message = error(&saying.message["id"], -32601);
-            }
-        }),
         Mutant::new("lifecycle.extension-names", "an extension without a prefix").answers(
             "server/discover",
             |message| {
                 message["result"]["capabilities"]["extensions"] = json!({ "turnbuckle": {} });
             },
         ),
-        Mutant::new("lifecycle.removed-methods", "`ping` is still there").says(|saying| {
-            if asked(saying, "ping") {
-                let id = &saying.message["id"];
-                let result = json!({ "resultType": "complete" });
-                saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        Mutant::new(
+            "lifecycle.undeclared-refused",
+            "an empty list of what is not declared",
+        )
+        .says(|saying| {
+            if asked(saying, "server/discover") {
+                remove(&mut saying.message["result"]["capabilities"], "prompts");
+            }
+            if asked(saying, "prompts/list") {
+                saying.message["result"]["prompts"] = json!([]);
             }
         }),
+        Mutant::new("lifecycle.no-opening", "wants to be asked who it is first")
+            .on_lines()
+            .hears(|hearing| {
+                if hearing.earlier.is_empty() && hearing.message["method"] == "tools/list" {
+                    hearing.answer = Some(error(&hearing.message["id"], -32602));
+                    hearing.message = json!(null);
+                }
+            }),
     ]
 }
 
@@ -220,6 +216,21 @@ fn as_ok(responding: &mut crate::mutant::Responding, mark: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_with_a_handshake_trips_its_rule() {
+    super::assert_each_trips_its_rule(handshakes()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_capabilities_trips_its_rule() {
+    super::assert_each_trips_its_rule(capabilities()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_versions_trips_its_rule() {
+    super::assert_each_trips_its_rule(versions()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_with_metas_trips_its_rule() {
+    super::assert_each_trips_its_rule(metas()).await;
 }

@@ -26,14 +26,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             },
         )
         .in_revision(turnbuckle_protocol::revision::Revision::V2025_06_18),
-        Mutant::new("logging.unknown-level", "takes any level, per request").answers(
-            "server/discover",
-            |message| {
-                if message["error"]["code"] == -32602 {
-                    message["error"]["code"] = (-32603).into();
-                }
-            },
-        ),
+        Mutant::new("logging.unknown-level", "takes any level, per request").says(|saying| {
+            let level = "io.modelcontextprotocol/logLevel";
+            let asked = saying.asked.as_ref();
+            let leveled = asked.is_some_and(|asked| asked["params"]["_meta"].get(level).is_some());
+            if leveled && saying.message.get("error").is_some() {
+                saying.message["error"]["code"] = (-32603).into();
+            }
+        }),
         Mutant::new("logging.only-when-asked", "logs for whoever asks for nothing")
             .on_lines()
             .says(|saying| {

@@ -2,28 +2,25 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::json;
-
-use super::tools::failing;
+use super::tools::{failing, list_in, object_in};
 use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     let calls = AtomicUsize::new(0);
     vec![
         Mutant::new("pagination.goes-on", "the first page again and again").hears(|hearing| {
-            if let Some(params) = hearing.message["params"].as_object_mut() {
+            if let Some(params) = object_in(&mut hearing.message, "/params") {
                 params.remove("cursor");
             }
         }),
         Mutant::new(
             "pagination.stable-cursors",
-            "a cursor that moves on by itself",
+            "a cursor that gives another page each time",
         )
-        .answers("resources/templates/list", move |message| {
+        .answers("tools/list", move |message| {
             let odd = calls.fetch_add(1, Ordering::Relaxed) % 2 == 1;
-            let last = message["result"].get("nextCursor").is_none();
-            if odd && last && message["result"]["resourceTemplates"].is_array() {
-                message["result"]["resourceTemplates"] = json!([]);
+            if let (true, Some(tools)) = (odd, list_in(message, "/result/tools")) {
+                tools.reverse();
             }
         }),
         Mutant::new(

@@ -7,8 +7,8 @@ use crate::mutant::{Mutant, Saying};
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new("progress.known-token", "a number comes back as a text").says(|saying| {
-            let token = &mut saying.message["params"]["progressToken"];
-            if token.is_number() {
+            let token = saying.message.pointer_mut("/params/progressToken");
+            if let Some(token) = token.filter(|token| token.is_number()) {
                 *token = token.to_string().into();
             }
         }),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use super::tools::{early_pages_are_empty, failing, undeclared};
+use super::tools::{early_pages_are_empty, failing, list_in, object_in, undeclared};
 use crate::mutant::{Mutant, Saying};
 
 pub(super) fn mutants() -> Vec<Mutant> {
@@ -40,7 +40,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new("prompts.embedded-type", "a resource without a type").answers("prompts/get", |message| {
             each_content(message, |content| {
-                if let Some(resource) = content["resource"].as_object_mut() {
+                if let Some(resource) = object_in(content, "/resource") {
                     resource.remove("mimeType");
                 }
             });
@@ -59,7 +59,7 @@ fn gets(saying: &Saying, name: &str) -> bool {
 }
 
 fn each_content(message: &mut Value, mut change: impl FnMut(&mut Value)) {
-    let messages = message["result"]["messages"].as_array_mut();
+    let messages = list_in(message, "/result/messages");
     for message in messages.into_iter().flatten() {
         change(&mut message["content"]);
     }

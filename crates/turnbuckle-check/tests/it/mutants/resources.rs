@@ -3,7 +3,7 @@
 use serde_json::json;
 use turnbuckle_protocol::revision::Revision;
 
-use super::tools::{early_pages_are_empty, failing, undeclared};
+use super::tools::{early_pages_are_empty, failing, list_in, object_in, undeclared};
 use crate::mutant::{Mutant, Saying};
 
 pub(super) fn mutants() -> Vec<Mutant> {
@@ -21,9 +21,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .on_lines()
         .says(early_pages_are_empty("resources/list", "resources")),
-        Mutant::new("resources.not-found", "the code of older revisions").says(|saying| {
+        Mutant::new("resources.not-found", "an internal error").says(|saying| {
             if reads(saying, "turnbuckle-check://") {
-                saying.message["error"]["code"] = (-32002).into();
+                saying.message["error"]["code"] = (-32603).into();
             }
         }),
         Mutant::new("resources.not-found", "the code of newer revisions")
@@ -66,7 +66,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("resources.listed-once", "a resource that is listed twice").answers(
             "resources/list",
             |message| {
-                if let Some(resources) = message["result"]["resources"].as_array_mut() {
+                if let Some(resources) = list_in(message, "/result/resources") {
                     resources.extend_from_within(..1);
                 }
             },
@@ -76,8 +76,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "another type than the list says",
         )
         .says(|saying| {
-            if reads(saying, "good://greeting") {
-                saying.message["result"]["contents"][0]["mimeType"] = "text/markdown".into();
+            if reads(saying, "good://greeting")
+                && let Some(part) = object_in(&mut saying.message, "/result/contents/0")
+            {
+                part.insert("mimeType".into(), "text/markdown".into());
             }
         }),
     ]

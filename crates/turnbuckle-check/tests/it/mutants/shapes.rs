@@ -43,7 +43,7 @@ fn envelopes() -> Vec<Mutant> {
         Mutant::new("shapes.envelope", "neither a result nor an error")
             .says(|saying| {
                 if is_answer(&saying.asked, "tools/list") {
-                    saying.before.push(json!({ "jsonrpc": "2.0", "id": 3 }));
+                    saying.before.push(json!({ "jsonrpc": "2.0" }));
                 }
             })
             .on_lines(),
@@ -52,15 +52,14 @@ fn envelopes() -> Vec<Mutant> {
                 remove(&mut saying.message, "/error", "message");
             }
         }),
-        Mutant::new("shapes.errors", "a code in quotation marks")
-            .says(|saying| {
-                if saying.message["error"]["code"] == -32601 && unknown(&saying.asked) {
-                    saying.before.push(json!({
-                        "jsonrpc": "2.0", "error": { "code": "-32601", "message": "No" },
-                    }));
-                }
-            })
-            .on_lines(),
+        Mutant::new("shapes.errors", "a message that is an object").says(|saying| {
+            set(
+                &mut saying.message,
+                "/error",
+                "message",
+                json!({ "en": "No" }),
+            );
+        }),
     ]
 }
 
@@ -68,9 +67,9 @@ fn envelopes() -> Vec<Mutant> {
 fn results() -> Vec<Mutant> {
     let modern = Revision::V2026_07_28;
     vec![
-        Mutant::new("shapes.initialize", "capabilities are a list")
+        Mutant::new("shapes.initialize", "experiments are a list")
             .answers("initialize", |message| {
-                set(message, "/result/capabilities", "tools", json!([]))
+                set(message, "/result/capabilities", "experimental", json!([]))
             }),
         Mutant::new("shapes.initialize", "instructions are null")
             .in_revision(Revision::V2024_10_07)
@@ -104,15 +103,10 @@ fn results() -> Vec<Mutant> {
             .answers("prompts/list", |message| {
                 set(message, "/result", "resultType", "done".into())
             }),
-        Mutant::new("shapes.result-type", "a list that asks for input").answers(
-            "resources/templates/list",
-            |message| {
-                set_result(
-                    message,
-                    json!({ "resultType": "input_required", "requestState": "x" }),
-                )
-            },
-        ),
+        Mutant::new("shapes.result-type", "a list that is a task")
+            .answers("resources/templates/list", |message| {
+                set_result(message, json!({ "resultType": "task", "taskId": "x" }))
+            }),
         Mutant::new("shapes.caching", "no time")
             .answers("tools/list", |message| remove(message, "/result", "ttlMs")),
         Mutant::new("shapes.caching", "a negative time").answers("prompts/list", |message| {
@@ -159,15 +153,10 @@ fn lists() -> Vec<Mutant> {
             .answers("tools/list", |message| {
                 set(message, "/result/tools/0", "description", Value::Null);
             }),
-        Mutant::new("shapes.tool-list", "an output schema of a number")
+        Mutant::new("shapes.tool-list", "an output schema without a type")
             .in_revision(Revision::V2025_11_25)
             .answers("tools/list", |message| {
-                set(
-                    message,
-                    "/result/tools/0",
-                    "outputSchema",
-                    json!({ "type": "number" }),
-                );
+                remove(message, "/result/tools/0/outputSchema", "type");
             }),
         Mutant::new("shapes.resources", "a resource without a name")
             .answers("resources/list", |message| {
@@ -212,12 +201,16 @@ fn contents() -> Vec<Mutant> {
             remove(message, "/result", "content");
         }),
         Mutant::new("shapes.tool-result", "`isError` is a word").answers("tools/call", |message| {
-            set(message, "/result", "isError", "no".into())
+            if message["result"].get("isError").is_none() {
+                set(message, "/result", "isError", "no".into());
+            }
         }),
         Mutant::new("shapes.tool-result", "structured content that is a list")
             .in_revision(Revision::V2025_06_18)
             .answers("tools/call", |message| {
-                set(message, "/result", "structuredContent", json!([]));
+                if message["result"].get("structuredContent").is_none() {
+                    set(message, "/result", "structuredContent", json!([]));
+                }
             }),
         Mutant::new("shapes.content", "a type that nobody knows").answers(
             "tools/call",
@@ -281,8 +274,8 @@ fn unasked() -> Vec<Mutant> {
                 json!({ "jsonrpc": "2.0", "id": "ask", "method": "sampling/createMessage", "params": params })
             },
         ),
-        before("shapes.requests", "a form within a form", || {
-            let form = json!({ "type": "object", "properties": { "a": { "type": "object" } } });
+        before("shapes.requests", "a form without fields", || {
+            let form = json!({ "type": "object" });
             let params = json!({ "message": "Who?", "requestedSchema": form });
             json!({ "jsonrpc": "2.0", "id": "ask", "method": "elicitation/create", "params": params })
         }),
@@ -293,15 +286,14 @@ fn unasked() -> Vec<Mutant> {
             });
             json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": params })
         }),
-        Mutant::new("shapes.requests", "an input request that is none").says(|saying| {
-            if saying
-                .asked
-                .as_ref()
-                .is_some_and(|asked| asked["params"]["name"] == "add")
+        Mutant::new("shapes.requests", "a form without a message").says(|saying| {
+            let requests = saying.message.pointer_mut("/result/inputRequests");
+            for (_, request) in requests
+                .and_then(Value::as_object_mut)
+                .into_iter()
+                .flatten()
             {
-                let requests = json!({ "a": { "method": "tools/list", "params": {} } });
-                let result = json!({ "resultType": "input_required", "inputRequests": requests });
-                set_result(&mut saying.message, result);
+                remove(request, "/params", "message");
             }
         }),
         Mutant::new("shapes.completion", "values that are objects")
@@ -335,10 +327,6 @@ fn is_answer(asked: &Option<Value>, method: &str) -> bool {
     asked
         .as_ref()
         .is_some_and(|asked| asked["method"] == method)
-}
-
-fn unknown(asked: &Option<Value>) -> bool {
-    is_answer(asked, "turnbuckle/no-such-method")
 }
 
 /// Takes a member away from an object, if it is there.

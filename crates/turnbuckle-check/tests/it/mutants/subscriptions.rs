@@ -76,8 +76,9 @@ fn modern() -> Vec<Mutant> {
             }
         }),
         Mutant::new("subscriptions.tagged", "a number as a text").says(|saying| {
-            let tag = &mut saying.message["params"]["_meta"][SUBSCRIPTION];
-            if tag.is_number() {
+            let meta = saying.message.pointer_mut("/params/_meta");
+            let tag = meta.and_then(|meta| meta.get_mut(SUBSCRIPTION));
+            if let Some(tag) = tag.filter(|tag| tag.is_number()) {
                 *tag = tag.to_string().into();
             }
         }),

@@ -1,9 +1,472 @@
-//! Tasks, in both designs: not quite right.
+//! Calls that become tasks: not quite right.
 
-use crate::mutant::Mutant;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
+
+use crate::mutant::{Mutant, Saying};
+
+/// The key under which a message says to which task it belongs.
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+/// The name of the extension.
+const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    [
+        asked(),
+        asked_messages(),
+        asked_methods(),
+        offered(),
+        offered_methods(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// How tasks of 2025-11-25 begin and end.
+fn asked() -> Vec<Mutant> {
+    vec![
+        Mutant::new("tasks.created", "does the work at once").says(|saying| {
+            if saying.message["result"]["task"].is_object() {
+                saying.message["result"] = json!({ "content": [] });
+            }
+        }),
+        Mutant::new("tasks.begins-working", "is done before it begins").says(|saying| {
+            if let Some(status) = saying.message.pointer_mut("/result/task/status") {
+                *status = "completed".into();
+            }
+        }),
+        Mutant::new("tasks.valid-steps", "comes back to life").says(comes_back()),
+        Mutant::new("tasks.ids-differ", "one id for all").says(one_for_all()),
+        numbered(),
+        Mutant::new("tasks.only-as-task", "works without a task after all").says(|saying| {
+            let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
+            if asked.is_some_and(|asked| asked["name"] == "work_hard" && asked["task"].is_null()) {
+                saying.message = done(&saying.message["id"]);
+            }
+        }),
+        Mutant::new("tasks.never-as-task", "takes no notice").says(|saying| {
+            let asked = saying.asked.as_ref().map(|asked| &asked["params"]["task"]);
+            let as_task = asked.is_some_and(|task| !task.is_null());
+            if as_task && saying.message.get("error").is_some() {
+                saying.message = done(&saying.message["id"]);
+            }
+        }),
+        Mutant::new(
+            "tasks.undeclared-ignored",
+            "makes tasks and does not say so",
+        )
+        .answers("initialize", |message| {
+            remove(message, "/result/capabilities", "tasks");
+        })
+        .in_revision(Revision::V2025_11_25),
+        Mutant::new("tasks.result", "says how the task is doing instead").answers(
+            "tasks/result",
+            |message| {
+                if let Some(result) = message.get_mut("result") {
+                    *result = json!({ "status": "completed", "_meta": result["_meta"] });
+                }
+            },
+        ),
+        Mutant::new("tasks.result-waits", "answers before it is done").answers(
+            "tasks/get",
+            |message| {
+                turn(message, "completed", "working");
+            },
+        ),
+        Mutant::new("tasks.failed-with-tool", "calls it a success").says(calls_it_a_success()),
+        Mutant::new("tasks.failure-explained", "fails without a word")
+            .answers("tasks/get", |message| {
+                remove(message, "/result", "statusMessage");
+            })
+            .in_revision(Revision::V2025_11_25),
+        Mutant::new("tasks.extension-is-for-later", "makes tasks of everything")
+            .says(makes_tasks()),
+    ]
+}
+
+/// What is said about tasks of 2025-11-25.
+fn asked_messages() -> Vec<Mutant> {
+    vec![
+        Mutant::new("tasks.result-related", "does not say of what").answers(
+            "tasks/result",
+            |message| {
+                remove(message, "/result/_meta", RELATED);
+            },
+        ),
+        Mutant::new("tasks.messages-related", "asks and does not say for what").says(|saying| {
+            if saying.message["method"] == "elicitation/create" {
+                remove(&mut saying.message, "/params", "_meta");
+            }
+        }),
+        Mutant::new("tasks.methods-unrelated", "says everything twice").answers(
+            "tasks/get",
+            |message| {
+                if let Some(result) = message.get_mut("result") {
+                    result["_meta"] = json!({ RELATED: { "taskId": result["taskId"] } });
+                }
+            },
+        ),
+        Mutant::new("tasks.parameter-wins", "believes `_meta`").hears(|hearing| {
+            let related = hearing
+                .message
+                .pointer("/params/_meta")
+                .and_then(|meta| meta.get(RELATED));
+            if let Some(related) = related.cloned() {
+                hearing.message["params"]["taskId"] = related["taskId"].clone();
+            }
+        }),
+        Mutant::new("tasks.progress-ends", "goes on and on")
+            .on_lines()
+            .says(goes_on()),
+        Mutant::new("tasks.get-is-no-stream", "a stream for one answer").response(
+            |_, responding| {
+                let body = String::from_utf8(responding.body.clone().unwrap_or_default())
+                    .unwrap_or_default();
+                if body.contains("\"taskId\"")
+                    && body.contains("\"lastUpdatedAt\"")
+                    && !body.contains("\"task\"")
+                {
+                    let kind = ::http::HeaderValue::from_static("text/event-stream");
+                    responding.head.headers.insert("content-type", kind);
+                    responding.body = Some(format!("data: {body}\n\n").into_bytes());
+                }
+            },
+        ),
+    ]
+}
+
+/// Lists and cancellations of 2025-11-25.
+fn asked_methods() -> Vec<Mutant> {
+    vec![
+        Mutant::new("tasks.list", "lists nothing").answers("tasks/list", |message| {
+            if message.get("result").is_some() {
+                message["result"]["tasks"] = json!([]);
+            }
+        }),
+        Mutant::new("tasks.list-cursor", "takes any cursor").answers("tasks/list", |message| {
+            if message.get("error").is_some() {
+                let result = json!({ "tasks": [] });
+                *message = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+            }
+        }),
+        Mutant::new("tasks.unknown-id", "has another word for it").says(|saying| {
+            let asked = saying
+                .asked
+                .as_ref()
+                .map(|asked| &asked["params"]["taskId"]);
+            if asked.is_some_and(|id| id == "check-no-such-task") && is(saying, "tasks/get") {
+                saying.message["error"]["code"] = (-32603).into();
+            }
+        }),
+        Mutant::new("tasks.unknown-id-elsewhere", "acknowledges whatever it is").says(|saying| {
+            let asked = saying
+                .asked
+                .as_ref()
+                .map(|asked| &asked["params"]["taskId"]);
+            if asked.is_some_and(|id| id == "check-no-such-task") && is(saying, "tasks/cancel") {
+                let result = json!({ "resultType": "complete" });
+                saying.message =
+                    json!({ "jsonrpc": "2.0", "id": saying.message["id"], "result": result });
+            }
+        }),
+        Mutant::new("tasks.cancel-when-over", "an internal error").says(|saying| {
+            let asked = saying
+                .asked
+                .as_ref()
+                .map(|asked| &asked["params"]["taskId"]);
+            let known =
+                asked.is_some_and(|id| id != "check-no-such-task") && is(saying, "tasks/cancel");
+            if let (Some(code), true) = (saying.message.pointer_mut("/error/code"), known) {
+                *code = (-32603).into();
+            }
+        }),
+        Mutant::new("tasks.cancel", "is still at work").answers("tasks/cancel", |message| {
+            turn(message, "cancelled", "working");
+        }),
+    ]
+}
+
+/// Tasks of the extension.
+fn offered() -> Vec<Mutant> {
+    vec![
+        Mutant::new("tasks.undeclared-extension", "believes the parameter").says(|saying| {
+            let asked = saying.asked.as_ref().map(|asked| &asked["params"]["task"]);
+            if asked.is_some_and(|task| !task.is_null()) {
+                saying.message = task(&saying.message["id"]);
+            }
+        }),
+        Mutant::new("tasks.needs-extension", "does not say what it needs").says(|saying| {
+            let called = is_call_of(saying.asked.as_ref(), "work_hard");
+            let required = saying.message.pointer_mut("/error/data/requiredCapabilities");
+            if let (Some(required), true) = (required, called) {
+                *required = json!({ "roots": {} });
+            }
+        }),
+        Mutant::new("tasks.found-at-once", "has not heard of it yet").says(not_at_first()),
+        Mutant::new("tasks.outcome", "calls it a failure").answers("tasks/get", |message| {
+            turn(message, "completed", "failed");
+        }),
+        Mutant::new("tasks.questions", "waits and does not say for what").answers("tasks/get", |message| {
+            if message["result"]["status"] == "input_required" {
+                message["result"]["inputRequests"] = json!({});
+            }
+        }),
+        Mutant::new("tasks.no-progress", "reports what it is doing").on_lines().says(|saying| {
+            if saying.message["result"]["resultType"] == "task" {
+                let asked = saying.asked.clone().unwrap_or_default();
+                let token = &asked["params"]["_meta"]["progressToken"];
+                let params = json!({ "progressToken": token, "progress": 1 });
+                saying.after.push(json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
+            }
+        }),
+    ]
+}
+
+/// Methods of the extension.
+fn offered_methods() -> Vec<Mutant> {
+    vec![
+        Mutant::new("tasks.result-types", "calls everything a task").answers(
+            "tasks/cancel",
+            |message| {
+                if message.get("result").is_some() {
+                    message["result"]["resultType"] = "task".into();
+                }
+            },
+        ),
+        Mutant::new("tasks.acknowledged", "says more than that").answers(
+            "tasks/cancel",
+            |message| {
+                if message.get("result").is_some() {
+                    message["result"]["status"] = "cancelled".into();
+                }
+            },
+        ),
+        Mutant::new("tasks.surplus-answers", "an error for one answer too many").says(|saying| {
+            let asked = saying.asked.clone().unwrap_or_default();
+            if asked["params"]["inputResponses"]
+                .get("check_nobody_asked")
+                .is_some()
+                && is(saying, "tasks/update")
+            {
+                let error = json!({ "code": -32602, "message": "nobody asked" });
+                saying.message =
+                    json!({ "jsonrpc": "2.0", "id": saying.message["id"], "error": error });
+            }
+        }),
+        Mutant::new("tasks.methods-undeclared", "tells everybody").says(|saying| {
+            if saying.message["error"]["code"] == -32021 && is(saying, "tasks/get") {
+                saying.message["error"]["code"] = (-32602).into();
+            }
+        }),
+        Mutant::new("tasks.listen-undeclared", "lets everybody listen").says(|saying| {
+            if saying.message["error"]["code"] == -32021 && is(saying, "subscriptions/listen") {
+                saying.message["error"]["code"] = (-32602).into();
+            }
+        }),
+        Mutant::new("tasks.methods-are-gone", "still has results").answers(
+            "tasks/list",
+            |message| {
+                let result = json!({ "resultType": "complete", "tasks": [] });
+                *message = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+            },
+        ),
+        Mutant::new("tasks.capability-is-gone", "declares both").answers(
+            "server/discover",
+            |message| {
+                message["result"]["capabilities"]["tasks"] = json!({});
+            },
+        ),
+    ]
+}
+
+/// A task that is over is at work again when it is asked for the third time.
+fn comes_back() -> impl Fn(&mut Saying) + Send + Sync {
+    let over = Mutex::new(Vec::<Value>::new());
+    move |saying| {
+        let task = &saying.message["result"];
+        if is(saying, "tasks/get") && task["status"] == "completed" {
+            let (id, mut over) = (task["taskId"].clone(), over.lock().unwrap());
+            match over.contains(&id) {
+                true => saying.message["result"]["status"] = "working".into(),
+                false => over.push(id),
+            }
+        }
+    }
+}
+
+/// Completes the tasks of a tool that always fails.
+fn calls_it_a_success() -> impl Fn(&mut Saying) + Send + Sync {
+    let ids = Mutex::new(Vec::<String>::new());
+    move |saying| {
+        let mut ids = ids.lock().unwrap();
+        if is_call_of(saying.asked.as_ref(), "work_in_vain") {
+            remember(&mut ids, &saying.message);
+        }
+        let id = saying
+            .message
+            .pointer("/result/taskId")
+            .and_then(Value::as_str);
+        if id.is_some_and(|id| ids.iter().any(|known| known == id)) {
+            turn(&mut saying.message, "failed", "completed");
+        }
+    }
+}
+
+/// Gives every task the id of the first.
+fn one_for_all() -> impl Fn(&mut Saying) + Send + Sync {
+    let ids = Mutex::new(Vec::<String>::new());
+    move |saying| {
+        let mut ids = ids.lock().unwrap();
+        remember(&mut ids, &saying.message);
+        for id in ids.iter().skip(1) {
+            replace(&mut saying.message, id, &ids[0]);
+        }
+    }
+}
+
+/// Counts its tasks: the ids on the wire are small numbers.
+fn numbered() -> Mutant {
+    let ids = Arc::new(Mutex::new(Vec::<String>::new()));
+    let known = ids.clone();
+    Mutant::new("tasks.ids-unguessable", "counts its tasks")
+        .in_revision(Revision::V2025_11_25)
+        .says(move |saying| {
+            let mut ids = ids.lock().unwrap();
+            remember(&mut ids, &saying.message);
+            for (number, id) in ids.iter().enumerate() {
+                replace(&mut saying.message, id, &format!("task-{number}"));
+            }
+        })
+        .hears(move |hearing| {
+            for (number, id) in known.lock().unwrap().iter().enumerate() {
+                replace(&mut hearing.message, &format!("task-{number}"), id);
+            }
+        })
+}
+
+/// Remembers the id of a new task.
+fn remember(ids: &mut Vec<String>, message: &Value) {
+    let id = message
+        .pointer("/result/task/taskId")
+        .and_then(Value::as_str);
+    ids.extend(id.map(str::to_owned));
+}
+
+/// Replaces a text wherever it stands alone.
+fn replace(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) if text == from => to.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, from, to)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|field| replace(field, from, to)),
+        _ => {}
+    }
+}
+
+/// Makes a task of a plain call by a client that knows the extension.
+fn makes_tasks() -> impl Fn(&mut Saying) + Send + Sync {
+    let knows = Mutex::new(false);
+    move |saying| {
+        let asked = saying.asked.clone().unwrap_or_default();
+        if asked["method"] == "initialize" {
+            let extensions = &asked["params"]["capabilities"]["extensions"];
+            *knows.lock().unwrap() = extensions.get(EXTENSION).is_some();
+        }
+        if *knows.lock().unwrap()
+            && asked["method"] == "tools/call"
+            && asked["params"]["task"].is_null()
+        {
+            let task = json!({
+                "taskId": "made-of-everything", "status": "working", "ttl": null,
+                "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
+            });
+            saying.message["result"] = json!({ "task": task });
+        }
+    }
+}
+
+/// Reports progress of each task after its result.
+fn goes_on() -> impl Fn(&mut Saying) + Send + Sync {
+    let last = Mutex::new(Value::Null);
+    move |saying| {
+        if saying.message["method"] == "notifications/progress" {
+            *last.lock().unwrap() = saying.message.clone();
+        }
+        if is(saying, "tasks/result") {
+            let mut more = last.lock().unwrap().clone();
+            let related = saying
+                .message
+                .pointer("/result/_meta")
+                .map(|meta| meta[RELATED].clone());
+            if more.is_object() && related.as_ref() == more["params"]["_meta"].get(RELATED) {
+                more["params"]["progress"] = 99.into();
+                saying.after.push(more);
+            }
+        }
+    }
+}
+
+/// Knows no task when it is asked for the first time.
+fn not_at_first() -> impl Fn(&mut Saying) + Send + Sync {
+    let known = Mutex::new(Vec::<Value>::new());
+    move |saying| {
+        let id = saying
+            .asked
+            .as_ref()
+            .map(|asked| asked["params"]["taskId"].clone());
+        let (Some(id), true) = (id, is(saying, "tasks/get")) else {
+            return;
+        };
+        let mut known = known.lock().unwrap();
+        if saying.message.get("result").is_some() && !known.contains(&id) {
+            known.push(id);
+            let error = json!({ "code": -32602, "message": "unknown task" });
+            saying.message =
+                json!({ "jsonrpc": "2.0", "id": saying.message["id"], "error": error });
+        }
+    }
+}
+
+/// Says whether a message answers this method.
+fn is(saying: &Saying, method: &str) -> bool {
+    let asked = saying.asked.as_ref();
+    asked.is_some_and(|asked| asked["method"] == method)
+}
+
+fn is_call_of(asked: Option<&Value>, tool: &str) -> bool {
+    asked.is_some_and(|asked| asked["params"]["name"] == tool)
+}
+
+fn done(id: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } })
+}
+
+fn task(id: &Value) -> Value {
+    let result = json!({
+        "resultType": "task", "taskId": "made-up-out-of-nothing", "status": "working", "ttlMs": null,
+        "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
+    });
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// Turns one status into another.
+fn turn(message: &mut Value, from: &str, to: &str) {
+    let status = message.pointer_mut("/result/status");
+    if let Some(status) = status.filter(|status| **status == from) {
+        *status = to.into();
+    }
+}
+
+/// Takes a field away.
+fn remove(message: &mut Value, from: &str, field: &str) {
+    if let Some(object) = message.pointer_mut(from).and_then(Value::as_object_mut) {
+        object.remove(field);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Tools: not quite right.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use turnbuckle_protocol::{
     revision::Revision,
     types::{ContentBlock, TextResourceContents},
@@ -37,8 +37,7 @@ fn lists() -> Vec<Mutant> {
         .says(early_pages_are_empty("tools/list", "tools")),
         Mutant::new("tools.list-order", "tools in another order each time").says(|saying| {
             let turned = number(saying).is_some_and(|id| id / 2 % 2 == 1);
-            if let (true, Some(tools)) = (turned, saying.message["result"]["tools"].as_array_mut())
-            {
+            if let (true, Some(tools)) = (turned, list_in(&mut saying.message, "/result/tools")) {
                 tools.reverse();
             }
         }),
@@ -126,7 +125,7 @@ fn calls() -> Vec<Mutant> {
         Mutant::new("tools.unknown-tool", "a result for a tool that is not there").says(|saying| {
             if calls_tool(saying, "turnbuckle-no-such-tool") {
                 let text = json!({ "type": "text", "text": "Unknown tool." });
-                answer(saying, json!({ "content": [text], "isError": true, "resultType": "complete" }));
+                answer(saying, &json!({ "content": [text], "isError": true, "resultType": "complete" }));
             }
         }),
         Mutant::new("tools.arguments-validated", "anything goes").says(|saying| {
@@ -134,7 +133,7 @@ fn calls() -> Vec<Mutant> {
                 let text = json!({ "type": "text", "text": "{\"sum\":2}" });
                 answer(
                     saying,
-                    json!({ "content": [text], "structuredContent": { "sum": 2 }, "resultType": "complete" }),
+                    &json!({ "content": [text], "structuredContent": { "sum": 2 }, "resultType": "complete" }),
                 );
             }
         }),
@@ -159,7 +158,7 @@ fn calls() -> Vec<Mutant> {
         }),
         Mutant::new("tools.output-fits", "no structured content although it is promised").says(|saying| {
             if calls_tool(saying, "add")
-                && let Some(result) = saying.message["result"].as_object_mut()
+                && let Some(result) = object_in(&mut saying.message, "/result")
             {
                 result.remove("structuredContent");
             }
@@ -214,7 +213,7 @@ fn embedding() -> Server {
 /// Takes a capability away.
 pub(super) fn undeclared(capability: &'static str) -> impl Fn(&mut Saying) + Send + Sync {
     move |saying| {
-        if let Some(capabilities) = saying.message["result"]["capabilities"].as_object_mut() {
+        if let Some(capabilities) = object_in(&mut saying.message, "/result/capabilities") {
             capabilities.remove(capability);
         }
     }
@@ -239,6 +238,19 @@ pub(super) fn early_pages_are_empty(
     }
 }
 
+/// Returns a list inside a message; asking for it in this way adds nothing where there is none.
+pub(super) fn list_in<'a>(message: &'a mut Value, place: &str) -> Option<&'a mut Vec<Value>> {
+    message.pointer_mut(place)?.as_array_mut()
+}
+
+/// Returns an object inside a message, in the same way.
+pub(super) fn object_in<'a>(
+    message: &'a mut Value,
+    place: &str,
+) -> Option<&'a mut Map<String, Value>> {
+    message.pointer_mut(place)?.as_object_mut()
+}
+
 /// Turns an answer into an internal error.
 pub(super) fn failing(message: &mut Value) {
     let id = message["id"].clone();
@@ -246,7 +258,7 @@ pub(super) fn failing(message: &mut Value) {
         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "Oops" } });
 }
 
-fn answer(saying: &mut Saying, result: Value) {
+fn answer(saying: &mut Saying, result: &Value) {
     let id = saying.message["id"].clone();
     saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
 }
@@ -260,12 +272,12 @@ fn calls_tool(saying: &Saying, name: &str) -> bool {
     saying.asked.as_ref().is_some_and(calls)
 }
 
-fn each_tool(message: &mut Value, mut change: impl FnMut(&mut Value)) {
-    let tools = message["result"]["tools"].as_array_mut();
+pub(super) fn each_tool(message: &mut Value, mut change: impl FnMut(&mut Value)) {
+    let tools = list_in(message, "/result/tools");
     tools.into_iter().flatten().for_each(&mut change);
 }
 
-fn rename(tool: &mut Value, from: &str, to: &str) {
+pub(super) fn rename(tool: &mut Value, from: &str, to: &str) {
     if tool["name"] == from {
         tool["name"] = to.into();
     }

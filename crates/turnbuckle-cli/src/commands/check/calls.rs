@@ -4,7 +4,7 @@ use serde_json::Value;
 use turnbuckle_client::Client;
 use turnbuckle_protocol::types::JsonObject;
 
-use crate::commands::{call, tools};
+use crate::commands::call;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::pairs;
@@ -42,7 +42,13 @@ pub(super) async fn prepare(
 
 async fn typed(call: Wanted, client: &Client, target: &Target) -> Result<(String, Value)> {
     let tool = call::listed(client, &call.tool).await?;
-    let tool = tool.ok_or_else(|| tools::missing(&call.tool, target))?;
+    // The answer that was asked for is not this one.
+    let missing = || {
+        let list = target.command_line("tools", "");
+        Failure::not_asked(format!("there is no tool `{}`", call.tool))
+            .hint(format!("list those that there are with `{list}`"))
+    };
+    let tool = tool.ok_or_else(missing)?;
     let arguments = pairs::arguments(&call.pairs, call.below, &tool.input_schema)
         .map_err(|error| Failure::not_asked(error.to_string()))?;
     Ok((call.tool, Value::Object(arguments)))

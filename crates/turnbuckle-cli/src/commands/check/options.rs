@@ -24,11 +24,15 @@ impl Check {
         let mut options = self.choice();
         options.calls = calls::prepare(&self.calls, target, context).await?;
         options.allow_writes = self.allow_writes;
+        Ok(watched(options, context))
+    }
+
+    pub(super) fn options_for_client(&self, context: &Context) -> Options {
+        let mut options = watched(self.choice(), context);
         if let Some(timeout) = context.options.timeout {
-            options.patience = timeout;
+            options.longest = timeout;
         }
-        let voice = context.voice.clone();
-        Ok(options.on_progress(move |progress| voice.checking(progress)))
+        options
     }
 
     /// Returns which rules are looked at, in which revisions.
@@ -43,6 +47,15 @@ impl Check {
         options.skip.clone_from(&self.skip);
         options
     }
+}
+
+/// Takes the time that the user gave, and shows how far the check has come.
+fn watched(mut options: Options, context: &Context) -> Options {
+    if let Some(timeout) = context.options.timeout {
+        options.patience = timeout;
+    }
+    let voice = context.voice.clone();
+    options.on_progress(move |progress| voice.checking(progress))
 }
 
 pub(super) fn revision(text: &str) -> std::result::Result<Revision, String> {

@@ -65,23 +65,33 @@ async fn pass(
         send(&dial, request).await?.collect().await?;
     }
     let request = Request::from_parts(parts, own.clone().into_bytes());
-    let (request, answer) = {
+    let (request, answer, before) = {
         let mut requesting = Requesting {
             request,
             answer: None,
+            before: None,
             memory: &mut memory.lock().unwrap(),
         };
         if let Some(alter) = &change.request {
             alter(&mut requesting);
         }
-        (requesting.request, requesting.answer)
+        (requesting.request, requesting.answer, requesting.before)
     };
+    if let Some((method, path)) = before {
+        let mut request = Request::new(Vec::new());
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse()?;
+        send(&dial, request).await?.collect().await?;
+    }
     if let Some(answer) = answer {
         return Ok(status(answer));
     }
     let response = send(&dial, request).await?;
     let (mut head, body) = response.into_parts();
     head.headers.remove("content-length");
+    if let Some(alter) = &change.response {
+        alter(&mut head);
+    }
     let passing = Passing::of(body, change);
     Ok(Response::from_parts(head, passing))
 }
@@ -136,9 +146,10 @@ fn changed(piece: &[u8], change: &Change) -> Bytes {
     let text = String::from_utf8_lossy(piece);
     let lines: Vec<_> = text
         .split('\n')
-        .map(|line| match line.strip_prefix("data: ") {
-            Some(data) => format!("data: {}", change.heard(data)),
-            None => change.heard(line),
+        .map(|line| match (line.strip_prefix("data: "), &change.lines) {
+            (Some(data), _) => format!("data: {}", change.heard(data)),
+            (None, Some(alter)) => alter(line),
+            (None, None) => change.heard(line),
         })
         .collect();
     lines.join("\n").into()

@@ -1,0 +1,145 @@
+//! Answers to what servers ask that are not quite right.
+
+use http::Method;
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
+
+use super::mutant::{Mutant, Saying};
+
+const LEGACY: Revision = Revision::V2025_11_25;
+
+pub(super) fn mutants() -> Vec<Mutant> {
+    vec![
+        Mutant::new("client.asked.ping", "a ping with a result").says(|saying| {
+            if saying.method().is_empty() && saying.message["id"] == 7001 {
+                saying.message["result"] = json!({ "pong": true });
+            }
+        }),
+        Mutant::new("client.roots.files", "a root on the web")
+            .in_revision(LEGACY)
+            .answers("ask-roots", |message| {
+                message["result"]["roots"][0]["uri"] = "https://example.com/".into();
+            }),
+        Mutant::new("client.roots.files", "a root on the web, in a later round").says(|saying| {
+            let place = "/params/inputResponses/ask-roots/roots/0/uri";
+            if let Some(root) = saying.message.pointer_mut(place) {
+                *root = "https://example.com/".into();
+            }
+        }),
+        Mutant::new("client.roots.no-list-changed", "it tells of its roots")
+            .on_lines()
+            .says(|saying| {
+                if saying.method() == "tools/list" {
+                    let method = "notifications/roots/list_changed";
+                    saying
+                        .before
+                        .push(json!({ "jsonrpc": "2.0", "method": method }));
+                }
+            }),
+        Mutant::new("client.sampling.result", "a message of no model")
+            .in_revision(LEGACY)
+            .answers("ask-model", |message| {
+                message["result"]["model"] = Value::Null
+            }),
+        Mutant::new("client.sampling.no-tools", "tools that nobody declared")
+            .in_revision(LEGACY)
+            .answers("ask-tools", |message| {
+                let content = json!({ "type": "text", "text": "Hello." });
+                let result = json!({ "role": "assistant", "model": "parrot", "content": content });
+                *message = json!({ "jsonrpc": "2.0", "id": "ask-tools", "result": result });
+            }),
+        Mutant::new("client.elicitation.action", "an action of its own")
+            .in_revision(LEGACY)
+            .answers("ask-form", |message| {
+                message["result"]["action"] = "reject".into()
+            }),
+        Mutant::new("client.elicitation.action", "content without consent")
+            .in_revision(LEGACY)
+            .answers("ask-form", |message| {
+                message["result"]["action"] = "decline".into()
+            }),
+        Mutant::new("client.elicitation.valid", "a name that is a number")
+            .in_revision(LEGACY)
+            .answers("ask-form", |message| {
+                message["result"]["content"]["name"] = 7.into()
+            }),
+        Mutant::new("client.elicitation.form-by-default", "no mode, no form")
+            .in_revision(LEGACY)
+            .answers("ask-form", |message| refuse(message, "ask-form")),
+        Mutant::new(
+            "client.elicitation.undeclared-mode",
+            "a visit that nobody declared",
+        )
+        .in_revision(LEGACY)
+        .asks("initialize", |message| {
+            message["params"]["capabilities"]["elicitation"] = json!({ "form": {} });
+        }),
+        Mutant::new("client.elicitation.no-prefetch", "a look at the page first").requests(
+            |requesting| {
+                let body: Value =
+                    serde_json::from_slice(requesting.request.body()).unwrap_or_default();
+                if body["params"].get("inputResponses").is_some() {
+                    requesting.before = Some((Method::GET, "/visit"));
+                }
+            },
+        ),
+        Mutant::new("client.rounds.state", "a state that is trimmed").says(|saying| {
+            if let Some(Value::String(state)) = saying.message.pointer_mut("/params/requestState") {
+                *state = state.trim().to_owned();
+            }
+        }),
+        Mutant::new("client.rounds.no-state", "the state of an earlier round").says(|saying| {
+            let Some(params) = answers(saying) else {
+                return;
+            };
+            match params.get("requestState").cloned() {
+                Some(state) => saying.memory.message = Some(state),
+                None => {
+                    saying.message["params"]["requestState"] = saying.memory.message.clone().into()
+                }
+            }
+        }),
+        Mutant::new("client.rounds.new-id", "the id of the first round").says(|saying| {
+            if saying.method() == "tools/call" {
+                let first = saying.message["params"].get("inputResponses").is_none();
+                match first {
+                    true => saying.memory.message = Some(saying.message["id"].clone()),
+                    false => saying.message["id"] = saying.memory.message.clone().into(),
+                }
+            }
+        }),
+        Mutant::new("client.rounds.same-params", "other arguments").says(|saying| {
+            if answers(saying).is_some() {
+                saying.message["params"]["arguments"] = json!({ "city": "Ulm" });
+            }
+        }),
+        Mutant::new("client.rounds.answers", "answers in envelopes").says(|saying| {
+            if let Some(answer) = saying
+                .message
+                .pointer_mut("/params/inputResponses/ask-model")
+            {
+                *answer = json!({ "result": answer });
+            }
+        }),
+        Mutant::new("client.rounds.scope", "a state for everybody").says(|saying| {
+            if saying.method() == "prompts/get" {
+                saying.message["params"]["requestState"] = "x".into();
+            }
+        }),
+    ]
+}
+
+fn refuse(message: &mut Value, id: &str) {
+    let error = json!({ "code": -32602, "message": "which mode?" });
+    *message = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+}
+
+fn answers<'a>(saying: &'a Saying<'_>) -> Option<&'a Value> {
+    let params = saying.message.get("params")?;
+    params.get("inputResponses").map(|_| params)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_trips_its_rule() {
+    super::assert_each_trips_its_rule(mutants()).await;
+}

@@ -1,0 +1,79 @@
+//! Lists and calls that are not quite right.
+
+use serde_json::{Value, json};
+
+use super::mutant::Mutant;
+
+pub(super) fn mutants() -> Vec<Mutant> {
+    vec![
+        Mutant::new("client.pages.opaque", "a cursor that is decoded").says(|saying| {
+            if let Some(Value::String(cursor)) = saying.message.pointer_mut("/params/cursor") {
+                *cursor = cursor.replace("%20", " ");
+            }
+        }),
+        Mutant::new("client.pages.followed", "one page is enough").hears(|message| {
+            forget_cursor(message, |_| true);
+        }),
+        Mutant::new("client.pages.end", "null for a cursor")
+            .on_lines()
+            .says(|saying| {
+                if saying.method() == "resources/templates/list" {
+                    let mut more = saying.message.clone();
+                    more["id"] = "more".into();
+                    more["method"] = "tools/list".into();
+                    more["params"]["cursor"] = Value::Null;
+                    saying.before.push(more);
+                }
+            }),
+        Mutant::new("client.pages.empty-cursor", "an empty cursor is none").hears(|message| {
+            forget_cursor(message, str::is_empty);
+        }),
+        Mutant::new("client.cancellation.own-request", "somebody else's request")
+            .on_lines()
+            .asks("notifications/cancelled", |message| {
+                message["params"]["requestId"] = 12_345.into();
+            }),
+        Mutant::new("client.progress.token-type", "a token with a fraction").says(|saying| {
+            if let Some(token) = saying.message.pointer_mut("/params/_meta/progressToken") {
+                *token = json!(0.5);
+            }
+        }),
+        Mutant::new("client.progress.token-unique", "one token for all")
+            .on_lines()
+            .says(|saying| {
+                if saying.message["params"]["name"] == "slow" {
+                    let mut twin = saying.message.clone();
+                    twin["id"] = "twin".into();
+                    saying.after.push(twin.clone());
+                    twin["id"] = "third".into();
+                    saying.after.push(twin);
+                }
+            }),
+        Mutant::new("client.tasks.required", "it cannot wait").says(|saying| {
+            let params = saying.message.get_mut("params");
+            if let Some(params) = params.and_then(Value::as_object_mut) {
+                params.remove("task");
+            }
+        }),
+        Mutant::new("client.tasks.not-allowed", "everything is a task").says(|saying| {
+            if saying.message["params"]["name"] == "hello" {
+                saying.message["params"]["task"] = json!({ "ttl": 1000 });
+            }
+        }),
+    ]
+}
+
+fn forget_cursor(message: &mut Value, which: impl Fn(&str) -> bool) {
+    let Some(result) = message.get_mut("result").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let next = result.get("nextCursor").and_then(Value::as_str);
+    if next.is_some_and(which) {
+        result.remove("nextCursor");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_trips_its_rule() {
+    super::assert_each_trips_its_rule(mutants()).await;
+}

@@ -1,0 +1,102 @@
+//! Sessions that begin not quite rightly, and eras that are found out wrongly.
+
+use serde_json::{Value, json};
+
+use super::mutant::Mutant;
+
+pub(super) fn mutants() -> Vec<Mutant> {
+    vec![
+        Mutant::new(
+            "client.lifecycle.initialize-first",
+            "a request before the handshake",
+        )
+        .on_lines()
+        .says(|saying| {
+            if saying.method() == "initialize" {
+                saying
+                    .before
+                    .push(json!({ "jsonrpc": "2.0", "id": "early", "method": "tools/list" }));
+            }
+        }),
+        Mutant::new("client.lifecycle.introduces-itself", "nobody").asks("initialize", |message| {
+            message["params"]["clientInfo"] = Value::Null
+        }),
+        Mutant::new(
+            "client.lifecycle.initialized",
+            "the handshake is never ended",
+        )
+        .asks("notifications/initialized", |message| {
+            *message = Value::Null
+        }),
+        Mutant::new("client.lifecycle.waits", "a request that does not wait")
+            .on_lines()
+            .says(|saying| {
+                if saying.method() == "initialize" {
+                    saying
+                        .after
+                        .push(json!({ "jsonrpc": "2.0", "id": "early", "method": "tools/list" }));
+                }
+            }),
+        Mutant::new(
+            "client.lifecycle.initialize-not-cancelled",
+            "the handshake is cancelled",
+        )
+        .says(|saying| match saying.method() {
+            "initialize" => saying.memory.message = Some(saying.message["id"].clone()),
+            "notifications/initialized" => {
+                let params = json!({ "requestId": saying.memory.message });
+                saying.after.push(json!({
+                    "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
+                }));
+            }
+            _ => {}
+        }),
+        Mutant::new(
+            "client.lifecycle.leaves-unknown-version",
+            "whatever the server says",
+        )
+        .hears(|message| {
+            if message["result"]["protocolVersion"] == "1999-12-31" {
+                message["result"]["protocolVersion"] = "2025-11-25".into();
+            }
+        }),
+        Mutant::new("client.lifecycle.capabilities", "lists of what nobody has")
+            .in_revision(turnbuckle_protocol::revision::Revision::V2025_11_25)
+            .hears(|message| {
+                if let Some(capabilities) = message.pointer_mut("/result/capabilities") {
+                    capabilities["resources"] = json!({});
+                }
+            }),
+        Mutant::new(
+            "client.eras.stays-modern-on-lines",
+            "a handshake after -32022",
+        )
+        .hears(forget_code),
+        Mutant::new(
+            "client.eras.stays-modern-on-http",
+            "a handshake after -32022",
+        )
+        .hears(forget_code),
+        Mutant::new("client.eras.any-code-on-lines", "one code alone").hears(one_code_alone),
+        Mutant::new("client.eras.falls-back-on-http", "one code alone").hears(one_code_alone),
+    ]
+}
+
+/// A client that takes every error for one of older servers.
+fn forget_code(message: &mut Value) {
+    if message["error"]["code"] == -32022 {
+        message["error"]["code"] = (-32601).into();
+    }
+}
+
+/// A client that takes other codes for those of newer servers.
+fn one_code_alone(message: &mut Value) {
+    if message["error"]["code"] == -32000 {
+        message["error"]["code"] = (-32021).into();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_trips_its_rule() {
+    super::assert_each_trips_its_rule(mutants()).await;
+}

@@ -1,0 +1,45 @@
+//! `turnbuckle check --client`: we play the server.
+
+use std::fmt::Write as _;
+
+use turnbuckle_check::{ClientTarget, Report, check_client};
+
+use super::Check;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::session::interruptible;
+
+impl Check {
+    pub(super) async fn check_client(&self, context: &Context) -> Result<Report> {
+        if self.target.target.is_some() || !self.calls.is_empty() || self.allow_writes {
+            let message = "a client is a command behind `--`, and it calls the tools that it likes";
+            return Err(Failure::not_asked(message).hint("see `turnbuckle check --help`"));
+        }
+        let target = ClientTarget::command(self.program.command.iter().cloned(), play()?)
+            .map_err(|error| Failure::not_asked(error.to_string()))?;
+        let options = self.options_for_client(context);
+        let checked = interruptible(async { Ok(check_client(&target, &options).await) }).await;
+        context.voice.quiet();
+        let report = checked?;
+        match report.runs.iter().all(|run| run.not_spoken.is_some()) {
+            true => Err(Failure::not_asked(reasons(&report))),
+            false => Ok(report),
+        }
+    }
+}
+
+/// Returns the command that a client on stdio starts as its server: this program.
+fn play() -> Result<Vec<String>> {
+    let program = std::env::current_exe()?;
+    let program = program.to_string_lossy().into_owned();
+    Ok(vec![program, "check".to_owned(), "--play".to_owned()])
+}
+
+fn reasons(report: &Report) -> String {
+    let mut text = "the client speaks no revision that was looked at".to_owned();
+    for run in &report.runs {
+        let why = run.not_spoken.as_deref().unwrap_or_default();
+        let _ = write!(text, "\n  {}: {why}", run.revision);
+    }
+    text
+}

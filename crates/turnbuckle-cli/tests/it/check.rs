@@ -1,0 +1,386 @@
+//! Checking servers: ours, which is right, and one that is not.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+use crate::{http, programs};
+
+/// A server on a socket that speaks 2025-11-25 and takes every mistake for one of its own.
+fn bad(stage: &Stage) -> String {
+    let path = stage.path().join("bad.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut writer = stream.try_clone().unwrap();
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    if let Some(answer) = answer(&line) {
+                        let _ = writeln!(writer, "{answer}");
+                    }
+                }
+            });
+        }
+    });
+    "unix:bad.sock".to_owned()
+}
+
+fn answer(line: &str) -> Option<Value> {
+    let request: Value = serde_json::from_str(line).ok()?;
+    let id = request.get("id")?;
+    Some(match request["method"].as_str() {
+        Some("initialize") => json!({ "jsonrpc": "2.0", "id": id, "result": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "serverInfo": { "name": "bad", "version": "1" },
+        } }),
+        Some("ping") => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
+        _ => json!({ "jsonrpc": "2.0", "id": id, "error": {
+            "code": -32603, "message": "\u{1b}[31mwhat?",
+        } }),
+    })
+}
+
+/// One rule in one revision: what is seen of it does not change when others are added.
+const ONE: &[&str] = &["--only", "base.unknown-method", "--revision", "2025-11-25"];
+
+fn run(stage: &Stage, words: &[&str]) -> String {
+    without_time(&stage.run(&[&["check"], words].concat()))
+}
+
+/// How long it took is another matter, and so are the names of other rules.
+fn without_time(seen: &str) -> String {
+    let line = |line: &str| match (line.rsplit_once(" in "), line.split_once("`, `")) {
+        (Some((before, time)), _) if time.ends_with(" s") => format!("{before}\n"),
+        (_, Some((before, _))) if before.contains("(nearest: ") => format!("{before}`)\n"),
+        _ => format!("{line}\n"),
+    };
+    seen.lines().map(line).collect()
+}
+
+#[test]
+fn a_server_that_is_right_is_exit_code_0_on_a_socket_on_http_and_as_a_program() {
+    let stage = Stage::new();
+    let url = http::serve(&stage);
+
+    let socket = run(&stage, &[&["SOCKET"], ONE].concat());
+    let web = run(&stage, &[&[&*url], ONE].concat());
+    let program = programs::command(&stage, "weather", &[&["check"], ONE].concat());
+    let program = stage.seen(&{ program }.output().unwrap());
+
+    insta::assert_snapshot!(socket, @r"
+                   2025-11-25
+    base protocol  ✓1
+
+    SOCKET: ✓ 1 kept
+    ");
+    assert_eq!(web.replace(&url, "SOCKET"), socket);
+    assert!(
+        program.contains("✓ 1 kept") && !program.contains("exit"),
+        "{program}"
+    );
+}
+
+#[test]
+fn all_revisions_are_looked_at() {
+    let stage = Stage::new();
+
+    let seen = run(&stage, &["SOCKET", "--only", "base.unknown-method"]);
+
+    insta::assert_snapshot!(seen, @r"
+                   2024-10-07  2024-11-05  2025-03-26  2025-06-18  2025-11-25  2026-07-28
+    base protocol  ✓1          ✓1          ✓1          ✓1          ✓1          ✓1
+
+    SOCKET: ✓ 6 kept
+    ");
+}
+
+#[test]
+fn what_is_broken_is_shown_with_its_cure_and_is_exit_code_1() {
+    let stage = Stage::new();
+    let target = bad(&stage);
+
+    let words = [
+        &target,
+        "--only",
+        "base.unknown-method",
+        "--revision",
+        "2025-11-25",
+        "--revision",
+        "2025-06-18",
+    ];
+
+    insta::assert_snapshot!(run(&stage, &words), @r#"
+                   2025-06-18  2025-11-25
+    base protocol              ✗1
+
+    2025-06-18 is not spoken: the server chooses 2025-11-25
+
+    ✗ base.unknown-method
+      A request for a method that is not there is answered with the error -32601.
+      seen      the error -32603 instead of -32601
+      in        2025-11-25
+      MUST      Report an unknown or unoffered method with -32601. (base.error.method-not-found)
+                https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
+      exchange  > {"jsonrpc":"2.0","method":"turnbuckle/no-such-method","id":2}
+                < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"\u001b[31mwhat?"}}
+      cure      Answer with the error -32601 when no handler has the name of the method.
+
+    unix:bad.sock: ✗ 1 failed
+    --- stderr
+    error: a rule is broken
+    --- exit 1
+    "#);
+}
+
+#[test]
+fn what_is_known_does_not_count_and_what_is_known_wrongly_does() {
+    let stage = Stage::new();
+    let target = bad(&stage);
+    let with = |words: &[&str]| run(&stage, &[&[&*target], ONE, words].concat());
+
+    let written = with(&["--write-baseline", "known.txt"]);
+    let known = with(&["--baseline", "known.txt"]);
+    let stale = run(
+        &stage,
+        &[&["SOCKET"], ONE, &["--baseline", "known.txt"]].concat(),
+    );
+
+    assert!(!written.contains("exit"), "{written}");
+    let text = std::fs::read_to_string(stage.path().join("known.txt")).unwrap();
+    assert!(
+        text.ends_with("\nbase.unknown-method 2025-11-25 lines\n"),
+        "{text}"
+    );
+    assert!(
+        known.contains("✗ base.unknown-method (known)\n") && !known.contains("exit"),
+        "{known}"
+    );
+    insta::assert_snapshot!(stale, @r"
+                   2025-11-25
+    base protocol  ✓1
+
+    SOCKET: ✓ 1 kept
+    --- stderr
+    error: the baseline knows what is not broken any more:
+      base.unknown-method 2025-11-25 lines
+
+    hint: take out of the baseline what is not broken any more
+    --- exit 1
+    ");
+}
+
+#[test]
+fn a_baseline_that_is_none_is_exit_code_2() {
+    let stage = Stage::new();
+    stage.write("known.txt", "base.unknown-metod\n");
+
+    insta::assert_snapshot!(run(&stage, &["SOCKET", "--baseline", "known.txt"]), @r"
+    --- stderr
+    error: known.txt is no baseline: there is no rule `base.unknown-metod` (nearest: `base.unknown-method`)
+    --- exit 2
+    ");
+    insta::assert_snapshot!(run(&stage, &["SOCKET", "--baseline", "nothing.txt"]), @r"
+    --- stderr
+    error: nothing.txt is no baseline: No such file or directory (os error 2)
+    --- exit 2
+    ");
+}
+
+#[test]
+fn reports_are_written_to_files() {
+    let stage = Stage::new();
+    let target = bad(&stage);
+    let file = |name: &str| std::fs::read_to_string(stage.path().join(name)).unwrap();
+    let words = [
+        &[&*target],
+        ONE,
+        &[
+            "--format",
+            "json",
+            "--output",
+            "a.json",
+            "--report",
+            "sarif=a.sarif",
+            "--report",
+            "junit=a.xml",
+        ],
+        &[
+            "--report",
+            "markdown=a.md",
+            "--report",
+            "html=a.html",
+            "--report",
+            "terminal=a.txt",
+        ],
+    ];
+
+    let seen = run(&stage, &words.concat());
+
+    insta::assert_snapshot!(seen, @r"
+    --- stderr
+    error: a rule is broken
+    --- exit 1
+    ");
+    let json: Value = serde_json::from_str(&file("a.json")).unwrap();
+    assert_eq!(json["format"], "turnbuckle-check/1");
+    assert_eq!(json["findings"][0]["rule"], "base.unknown-method");
+    let sarif: Value = serde_json::from_str(&file("a.sarif")).unwrap();
+    assert_eq!(
+        sarif["runs"][0]["results"][0]["ruleId"],
+        "base.unknown-method"
+    );
+    assert!(file("a.xml").contains("<failure message="));
+    assert!(file("a.md").contains("## ✗ `base.unknown-method`"));
+    assert!(file("a.html").contains("One rule is broken</h1>"));
+    for name in ["a.json", "a.sarif", "a.xml", "a.md", "a.html", "a.txt"] {
+        assert!(!file(name).contains('\u{1b}'), "{name}");
+    }
+}
+
+#[test]
+fn json_goes_to_stdout() {
+    let stage = Stage::new();
+
+    let output = stage
+        .command(&[&["check", "SOCKET", "--json"], ONE].concat())
+        .output()
+        .unwrap();
+
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["summary"]["pass"], 1);
+    assert_eq!(json["runs"][0]["revision"], "2025-11-25");
+    assert!(output.status.success());
+}
+
+#[test]
+fn a_server_that_cannot_be_checked_is_exit_code_2() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(run(&stage, &["unix:nowhere.sock"]), @r"
+    --- stderr
+    error: the server cannot be reached: No such file or directory (os error 2)
+    --- exit 2
+    ");
+    insta::assert_snapshot!(run(&stage, &["--", "/no/such/program"]), @r"
+    --- stderr
+    error: the server cannot be reached: there is no program `/no/such/program`
+    --- exit 2
+    ");
+    insta::assert_snapshot!(run(&stage, &["--", "sh", "-c", "echo no barometer >&2; exit 3"]), @r"
+    --- stderr
+    error: the server cannot be reached: the server's process exited with code 3, after it said:
+    no barometer
+    --- exit 2
+    ");
+}
+
+#[test]
+fn a_server_that_wants_a_token_says_so_once() {
+    let stage = Stage::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                while lines
+                    .next()
+                    .is_some_and(|line| !line.unwrap_or_default().is_empty())
+                {}
+                let _ = stream.write_all(
+                    b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                );
+            });
+        }
+    });
+
+    insta::assert_snapshot!(run(&stage, &[&url]).replace(&url, "URL"), @r"
+    --- stderr
+    error: the server wants to know who asks: HTTP status 401
+
+    hint: log in with `turnbuckle login URL`, or send a token with --token-file FILE
+    --- exit 2
+    ");
+}
+
+#[test]
+fn names_that_nobody_knows_are_explained() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(run(&stage, &["SOCKET", "--only", "base.unknown-metod"]), @r"
+    --- stderr
+    error: there is no rule `base.unknown-metod` (nearest: `base.unknown-method`)
+
+    hint: list them with `turnbuckle check --list`
+    --- exit 2
+    ");
+    insta::assert_snapshot!(run(&stage, &["SOCKET", "--revision", "2025-11-26"]), @r"
+    --- stderr
+    error: invalid value '2025-11-26' for '--revision <DATE>': there is 2024-10-07, 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28
+
+    For more information, try '--help'.
+    --- exit 2
+    ");
+    insta::assert_snapshot!(run(&stage, &["SOCKET", "--report", "pdf=x"]), @r"
+    --- stderr
+    error: invalid value 'pdf=x' for '--report <FORMAT=FILE>': there is terminal, json, junit, sarif, markdown, html
+
+    For more information, try '--help'.
+    --- exit 2
+    ");
+    insta::assert_snapshot!(run(&stage, &[]), @r"
+    --- stderr
+    error: TARGET is missing
+
+    hint: see `turnbuckle check --help`
+    --- exit 2
+    ");
+}
+
+#[test]
+fn calls_are_typed_by_the_schema_of_the_tool() {
+    let stage = Stage::new();
+    let call = |words: &[&str]| run(&stage, &[&["SOCKET"], ONE, &["--call"], words].concat());
+
+    assert!(!call(&["forecast", "city=Oslo", "days=2"]).contains("exit"));
+    assert!(!call(&["forecast", r#"{"city": "Oslo"}"#]).contains("exit"));
+    insta::assert_snapshot!(call(&["forecast", "days=many"]), @r"
+    --- stderr
+    error: `days` has to be integer 1..7, and not `many`
+    --- exit 2
+    ");
+    insta::assert_snapshot!(call(&["forecst", "days=2"]), @r"
+    --- stderr
+    error: there is no tool `forecst`
+
+    hint: list those that there are with `turnbuckle tools SOCKET`
+    --- exit 2
+    ");
+}
+
+#[test]
+fn the_catalogue_is_listed() {
+    let stage = Stage::new();
+
+    insta::assert_snapshot!(run(&stage, &["--list", "--only", "base.unknown-method"]), @r"
+    base protocol
+      base.unknown-method
+        A request for a method that is not there is answered with the error -32601.
+        MUST
+        base.error.method-not-found
+    ");
+    let json = stage.run(&["check", "--list", "--json", "--only", "base.unknown-method"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["rules"][0]["id"], "base.unknown-method");
+    assert_eq!(json["rules"][0]["levels"]["2024-10-07"], "fail");
+    let markdown = stage.run(&["check", "--list", "--format", "markdown"]);
+    assert!(
+        markdown.contains("| `base.unknown-method`<br>"),
+        "{markdown}"
+    );
+}
