@@ -36,14 +36,20 @@ pub(crate) enum Transport {
     Guarded,
 }
 
+/// Changes something on its way.
+type Altering<T> = Arc<dyn Fn(&mut T) + Send + Sync>;
+
+/// Changes something on its way, knowing the request of HTTP that it answers.
+type Answering<T> = Arc<dyn Fn(&::http::request::Parts, &mut T) + Send + Sync>;
+
 /// What a mutant changes.
 #[derive(Clone, Default)]
 struct Change {
-    says: Option<Arc<dyn Fn(&mut Saying) + Send + Sync>>,
-    hears: Option<Arc<dyn Fn(&mut Hearing) + Send + Sync>>,
-    request: Option<Arc<dyn Fn(&mut ::http::Request<Vec<u8>>) + Send + Sync>>,
-    response: Option<Arc<dyn Fn(&::http::request::Parts, &mut Responding) + Send + Sync>>,
-    events: Option<Arc<dyn Fn(&::http::request::Parts, &mut String) + Send + Sync>>,
+    says: Option<Altering<Saying>>,
+    hears: Option<Altering<Hearing>>,
+    request: Option<Altering<::http::Request<Vec<u8>>>>,
+    response: Option<Answering<Responding>>,
+    events: Option<Answering<String>>,
     copied: Option<(&'static str, tokio::sync::broadcast::Sender<String>)>,
     lingers: bool,
 }
