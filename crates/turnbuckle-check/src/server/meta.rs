@@ -9,7 +9,7 @@ use crate::tape::{Tape, Way};
 use crate::visit::Visit;
 
 pub(crate) const RULES: &[Rule] = &[
-    Rule::server("base.unknown-meta", Area::Base, &[])
+    Rule::server("base.foreign-meta", Area::Base, &[])
         .says("What nobody knows in the `_meta` of a request does no harm.")
         .cure("Pass over keys of `_meta` that mean nothing to you.")
         .ask(|visit| Box::pin(unknown_meta(visit))),

@@ -3,7 +3,10 @@
 mod http;
 mod lines;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::Value;
 use turnbuckle_check::{Options, Report, Target, catalogue, check_server};
@@ -87,6 +90,12 @@ pub(crate) struct Responding {
     pub(crate) head: ::http::response::Parts,
     /// The body in place of the one that the server has.
     pub(crate) body: Option<Vec<u8>>,
+}
+
+/// Returns an id for a request of the server's that none had before.
+pub(crate) fn fresh_id() -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    format!("ours-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Mutant {

@@ -200,7 +200,7 @@ fn meta() -> Vec<Mutant> {
                 remove(&mut message["result"], "_meta");
             },
         ),
-        Mutant::new("base.unknown-meta", "unknown keys are an error").hears(|hearing| {
+        Mutant::new("base.foreign-meta", "unknown keys are an error").hears(|hearing| {
             if hearing.message["params"]["_meta"]["com.example/turnbuckle"].is_object() {
                 hearing.answer = Some(error(&hearing.message["id"], -32602));
             }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::mutant::{Mutant, Saying};
+use crate::mutant::{Mutant, Saying, fresh_id};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     [declared(), rounds(), elicitation(), sampling()]
@@ -31,9 +31,7 @@ fn declared() -> Vec<Mutant> {
         .in_revision(Revision::V2025_06_18)
         .says(|saying| {
             if saying.message["result"]["isError"] == true {
-                // The id of what is answered makes it one that was not there before.
-                let id = format!("surprise-{}", saying.message["id"]);
-                let request = json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" });
+                let request = json!({ "jsonrpc": "2.0", "id": fresh_id(), "method": "roots/list" });
                 saying.before.push(request);
             }
         }),

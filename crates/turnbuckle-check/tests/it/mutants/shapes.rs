@@ -271,13 +271,13 @@ fn unasked() -> Vec<Mutant> {
             "a request for sampling without `maxTokens`",
             || {
                 let params = json!({ "messages": [] });
-                json!({ "jsonrpc": "2.0", "id": "ask", "method": "sampling/createMessage", "params": params })
+                json!({ "jsonrpc": "2.0", "id": crate::mutant::fresh_id(), "method": "sampling/createMessage", "params": params })
             },
         ),
         before("shapes.requests", "a form without fields", || {
             let form = json!({ "type": "object" });
             let params = json!({ "message": "Who?", "requestedSchema": form });
-            json!({ "jsonrpc": "2.0", "id": "ask", "method": "elicitation/create", "params": params })
+            json!({ "jsonrpc": "2.0", "id": crate::mutant::fresh_id(), "method": "elicitation/create", "params": params })
         }),
         before("shapes.tasks", "a task without its lifetime", || {
             let params = json!({
