@@ -39,7 +39,7 @@ fn legacy() -> Vec<Mutant> {
                     let params = json!({ "uri": "other://place" });
                     saying
                         .before
-                        .push(notification("notifications/resources/updated", params));
+                        .push(notification("notifications/resources/updated", &params));
                 }
             }),
         Mutant::new(
@@ -60,7 +60,7 @@ fn modern() -> Vec<Mutant> {
             let params = saying.message["params"].clone();
             if is_acknowledgement(saying) && params["notifications"]["toolsListChanged"] == true {
                 let params = json!({ "_meta": params["_meta"] });
-                saying.before.push(notification("notifications/tools/list_changed", params));
+                saying.before.push(notification("notifications/tools/list_changed", &params));
             }
         }),
         Mutant::new("subscriptions.acknowledged-first", "no acknowledgement")
@@ -92,7 +92,7 @@ fn modern() -> Vec<Mutant> {
         Mutant::new("subscriptions.only-asked", "tells everybody everything").says(|saying| {
             if is_acknowledgement(saying) && saying.message["params"]["notifications"] == json!({}) {
                 let params = json!({ "_meta": saying.message["params"]["_meta"] });
-                saying.after.push(notification("notifications/tools/list_changed", params));
+                saying.after.push(notification("notifications/tools/list_changed", &params));
             }
         }),
         Mutant::new("subscriptions.only-asked", "logs to whoever listens").says(|saying| {
@@ -100,7 +100,7 @@ fn modern() -> Vec<Mutant> {
                 let params = json!({
                     "_meta": saying.message["params"]["_meta"], "level": "info", "data": "somebody listens",
                 });
-                saying.after.push(notification("notifications/message", params));
+                saying.after.push(notification("notifications/message", &params));
             }
         }),
         Mutant::new("subscriptions.stops", "does not stop")
@@ -138,7 +138,7 @@ fn is_called(saying: &Saying, tool: &str) -> bool {
     asked.is_some_and(|asked| asked["params"]["name"] == tool)
 }
 
-fn notification(method: &str, params: Value) -> Value {
+fn notification(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
