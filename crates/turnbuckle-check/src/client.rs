@@ -8,6 +8,7 @@ mod bridge;
 mod command;
 mod cue;
 mod part;
+mod query;
 mod rules;
 mod run;
 mod scene;

@@ -43,11 +43,14 @@ pub(crate) fn received(tape: &Tape, method: &str) -> Vec<Message> {
         .collect()
 }
 
+/// Returns all messages that answer another one.
+pub(crate) fn answers(tape: &Tape) -> impl Iterator<Item = Message> {
+    messages(tape, Way::Received).filter(|message| message.value.get("method").is_none())
+}
+
 /// Returns the message that answers the one at a place, if there is one.
 pub(crate) fn answer_to(tape: &Tape, sent: usize) -> Option<Message> {
-    messages(tape, Way::Received)
-        .filter(|message| message.value.get("method").is_none())
-        .find(|message| message.entry.answers == Some(sent))
+    answers(tape).find(|message| message.entry.answers == Some(sent))
 }
 
 /// Something that a server asks its client.

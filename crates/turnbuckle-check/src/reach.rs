@@ -7,6 +7,8 @@ use turnbuckle_client::ConnectError;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::options::Options;
+use crate::report::Report;
+use crate::rule::Role;
 use crate::run::Visited;
 use crate::tape::{Tape, Way};
 use crate::target::{Reach, Target};
@@ -22,8 +24,13 @@ pub enum NotChecked {
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     /// The server answers, but not to us.
-    #[error("the server wants to know who asks: HTTP status {0}")]
-    Denied(u16),
+    #[error("the server wants to know who asks: HTTP status {status}")]
+    Denied {
+        /// How it said so.
+        status: u16,
+        /// What could be seen from outside: how the server treats those whom it does not know.
+        report: Box<Report>,
+    },
     /// The server is there, and speaks none of the revisions that were asked for.
     #[error("the server speaks no revision that was looked at{}", reasons(.0))]
     NothingSpoken(Vec<(Revision, String)>),
@@ -36,10 +43,13 @@ pub enum NotChecked {
 pub(crate) async fn why_nothing_was_spoken(
     target: &Target,
     options: &Options,
-    visits: &[Visited],
+    visits: Vec<Visited>,
 ) -> NotChecked {
     if let Some(status) = visits.iter().find_map(|visited| visited.denied) {
-        return NotChecked::Denied(status);
+        let mut report = Report::new(Role::Server, &target.label);
+        report.runs = visits.into_iter().map(|visited| visited.run).collect();
+        let report = Box::new(report);
+        return NotChecked::Denied { status, report };
     }
     if let Err(why) = reached(target, options.patience).await {
         return NotChecked::Unreachable(why);

@@ -15,7 +15,7 @@ use crate::options::{Options, Progress};
 use crate::outcome::{Outcome, Unmet};
 use crate::reach::{self, NotChecked};
 use crate::report::{Report, Ruling, Run, Verdict};
-use crate::rule::{Check, Role, Rule};
+use crate::rule::{Area, Check, Role, Rule};
 use crate::server::Gathered;
 use crate::session::Session;
 use crate::target::Target;
@@ -44,7 +44,7 @@ pub async fn check_server(target: &Target, options: &Options) -> Result<Report, 
         }
     }
     if is_silent(&visits) {
-        return Err(reach::why_nothing_was_spoken(target, options, &visits).await);
+        return Err(reach::why_nothing_was_spoken(target, options, visits).await);
     }
     for visited in visits {
         let new = |what: &String| !report.left_out.contains(what);
@@ -96,15 +96,15 @@ async fn side_by_side(target: &Target, options: &Options) -> Vec<Visited> {
 async fn visit(target: &Target, options: &Options, revision: Revision, count: &Count) -> Visited {
     let visit = Visit::new(target, options, revision);
     let mut run = Run::new(revision, target.transport());
-    let rules = rules(target, options, revision);
+    let mut rules = rules(target, options, revision);
+    let mut denied = None;
     if let Err(why) = spoken(&visit).await {
         run.not_spoken = Some(why);
-        count.skip(rules.len());
-        return Visited {
-            run,
-            denied: reach::denied(&visit.tape),
-            left_out: Vec::new(),
-        };
+        denied = reach::denied(&visit.tape);
+        // How a server treats those whom it does not know can be seen from outside.
+        let all = rules.len();
+        rules.retain(|rule| denied.is_some() && rule.area == Area::Authorization);
+        count.skip(all - rules.len());
     }
     // What looks at the whole tape comes last.
     let (looking, asking): (Vec<_>, Vec<_>) = rules
@@ -121,7 +121,7 @@ async fn visit(target: &Target, options: &Options, revision: Revision, count: &C
         .sort_by_key(|ruling| catalogue::position(ruling.rule));
     Visited {
         run,
-        denied: None,
+        denied,
         left_out: visit.left_out(),
     }
 }

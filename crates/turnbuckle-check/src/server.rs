@@ -77,7 +77,12 @@ pub(crate) const AREAS: &[&[Rule]] = &[
 ///
 /// By which error an unknown method is refused is for another rule to say.
 async fn is_gone(visit: &Visit, method: &str, params: Value) -> Outcome {
-    let answer = visit.session().await?.ask(method, params).await?;
+    let answer = visit
+        .session()
+        .await?
+        .ask(method, params)
+        .await
+        .map_err(Unmet::aside)?;
     match answer.error()? {
         -32601 => answer.seen(),
         _ => Err(Unmet::not_tested(format!("{} was seen", answer.describe()))),

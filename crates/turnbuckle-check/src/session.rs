@@ -103,12 +103,15 @@ impl Session {
         if !self.speech.has_handshake() {
             // One that knows only the handshake may never answer: not too long then.
             let opening = self.begin("server/discover", json!({})).await?;
-            self.opening = Some(self.answer_within(opening, 2 * self.patience).await?);
+            let answer = self.answer_within(opening, 2 * self.patience).await?;
+            let_in(&answer)?;
+            self.opening = Some(answer);
             return Ok(());
         }
         // A process may have to start first, and some take their time.
         let opening = self.begin("initialize", self.speech.initialize()).await?;
         let answer = self.answer_within(opening, 6 * self.patience).await?;
+        let_in(&answer)?;
         self.id = answer.header("mcp-session-id").map(str::to_owned);
         answer.result()?;
         self.opening = Some(answer);
@@ -291,6 +294,21 @@ impl Session {
         }
     }
 
+    /// Waits until what was posted has been taken or refused; returns the status, and the body if there is one.
+    ///
+    /// On HTTP+SSE that is no answer yet. Where nothing is posted, there is nothing to wait for.
+    pub(crate) async fn taken(&self, pending: &mut Pending) -> (Option<u16>, Option<usize>) {
+        let mut body = None;
+        while let Some(posting) = &mut pending.posting {
+            match posting.next(self.patience).await {
+                Some(Said::Head(status, number)) => pending.head(status, number),
+                Some(Said::Message(number)) => body = Some(number),
+                Some(Said::End(_)) | None => pending.posting = None,
+            }
+        }
+        (pending.status, body)
+    }
+
     /// Returns what is said outside of the responses to our requests; `None` if nothing is for so long.
     async fn elsewhere(&self, patience: Duration) -> Option<Said> {
         match &self.channel {
@@ -467,5 +485,15 @@ impl Session {
         };
         let at = aside.iter().position(answers)?;
         Some(aside.remove(at))
+    }
+}
+
+/// Makes sure that the server has not sent us away.
+fn let_in(answer: &Answer) -> Result<(), Unmet> {
+    match answer.status {
+        Some(status @ (401 | 403)) => Err(Unmet::not_tested(format!(
+            "the server wants to know who asks: HTTP status {status}"
+        ))),
+        _ => Ok(()),
     }
 }

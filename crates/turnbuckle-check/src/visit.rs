@@ -114,11 +114,6 @@ impl Visit {
         }
     }
 
-    /// Returns what sends requests of HTTP.
-    pub(crate) async fn http(&self) -> Result<&Caller, Unmet> {
-        self.session().await?.http()
-    }
-
     /// Returns what the server says that it can do, for example `/tools/listChanged`.
     pub(crate) async fn capability(&self, pointer: &str) -> Result<Value, Unmet> {
         let capabilities = self.session().await?.capabilities();

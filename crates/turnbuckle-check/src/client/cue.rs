@@ -33,10 +33,6 @@ pub(crate) enum Form {
 pub(crate) enum Cue {
     /// Says a message.
     Say(Value),
-    /// Says a message that is wrong on purpose.
-    Wrong(Value),
-    /// Says a text that is no message, on purpose.
-    Noise(String),
     /// Asks the client, and waits a while for the answer.
     Ask(Value),
     /// Gives the events from here on ids that begin so; the first has no data.
@@ -58,7 +54,7 @@ impl Reply {
     }
 
     /// Answers a request with a result.
-    pub(crate) fn result(request: &Value, result: Value) -> Self {
+    pub(crate) fn result(request: &Value, result: &Value) -> Self {
         Self::say(response(request, result))
     }
 
@@ -115,6 +111,6 @@ impl Reply {
 }
 
 /// Makes the answer to a request.
-pub(crate) fn response(request: &Value, result: Value) -> Value {
+pub(crate) fn response(request: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
 }

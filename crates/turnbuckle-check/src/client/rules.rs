@@ -1,6 +1,7 @@
 //! What is right about clients, a file for each area.
 
 mod asked;
+mod authorization;
 mod base;
 mod calls;
 mod eras;
@@ -12,6 +13,7 @@ mod meta;
 mod pages;
 mod rounds;
 mod sessions;
+mod shapes;
 mod streams;
 
 use crate::rule::Rule;
@@ -19,6 +21,7 @@ use crate::rule::Rule;
 /// All of them, area by area.
 pub(crate) const AREAS: &[&[Rule]] = &[
     base::RULES,
+    shapes::RULES,
     meta::RULES,
     lifecycle::RULES,
     eras::RULES,
@@ -31,4 +34,5 @@ pub(crate) const AREAS: &[&[Rule]] = &[
     rounds::RULES,
     pages::RULES,
     calls::RULES,
+    authorization::RULES,
 ];

@@ -73,7 +73,7 @@ async fn meet(target: &ClientTarget, options: &Options, revision: Revision) -> R
     let carrier = target.carrier();
     let http_sse = revision < Revision::V2025_03_26;
     let tape = Tape::default();
-    let mut takes = Takes::new(revision, carrier);
+    let mut takes = Takes::new(revision);
     let mut run = Run::new(revision, target.transport(http_sse));
     let rules: Vec<_> = catalogue::for_clients()
         .filter(|rule| options.wants(rule) && rule.binds_in(revision))
@@ -149,7 +149,7 @@ async fn within(runner: &Runner, stage: &Arc<Stage>, options: &Options) -> Endin
         while let Some(stream) = arriving.recv().await {
             stage.welcome(stream);
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let running = runner(dial);
     tokio::select! {
@@ -199,7 +199,7 @@ async fn outside(
         while let Some(stream) = arriving.recv().await {
             stage.welcome(stream);
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let ending = tokio::select! {
         died = process.died() => Ending::Exited(died.exit),
@@ -242,11 +242,13 @@ fn spoken(take: &Take) -> Result<(), String> {
     let Some(first) = take.requests().next() else {
         return Err("the client asked nothing".into());
     };
-    let initialize = take.asked("initialize").next();
-    match (modern, initialize) {
-        (true, None) => Ok(()),
-        (true, Some(_)) if first.method() != Some("initialize") => Ok(()),
-        (true, Some(_)) => Err("the client begins with a handshake".into()),
+    let mut hellos = take.asked("initialize").peekable();
+    let tried = hellos.peek().is_some();
+    let answered = hellos.find(|hello| take.answer(hello).is_some());
+    match (modern, answered) {
+        (true, _) if first.method() != Some("initialize") => Ok(()),
+        (true, _) => Err("the client begins with a handshake".into()),
+        (false, None) if tried => Err("the client never came to a handshake".into()),
         (false, None) => Err("the client begins without a handshake, and tries none".into()),
         (false, Some(hello)) => {
             let later = |number: usize| number > hello.number;

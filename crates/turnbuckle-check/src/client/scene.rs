@@ -3,6 +3,7 @@
 mod asking;
 mod chatty;
 mod cut;
+pub(crate) mod guarded;
 mod old;
 mod strange;
 
@@ -40,6 +41,8 @@ pub(crate) enum Scene {
     Cut,
     /// It speaks HTTP+SSE and nothing newer.
     OldHttp,
+    /// It wants a token.
+    Guarded,
     /// It knows only the handshake, and says so with the code that everybody expects.
     OnlyHandshake,
     /// The same, with a code that nobody expects.
@@ -48,7 +51,7 @@ pub(crate) enum Scene {
 
 impl Scene {
     /// All of them, in the order in which they are played.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Plain,
         Self::Chatty,
         Self::Paged,
@@ -59,6 +62,7 @@ impl Scene {
         Self::Forgetful,
         Self::Cut,
         Self::OldHttp,
+        Self::Guarded,
         Self::OnlyHandshake,
         Self::OnlyHandshakeOddly,
     ];
@@ -75,7 +79,7 @@ impl Scene {
             | Self::Strange => true,
             Self::Batched => revision == Revision::V2025_03_26,
             Self::Forgetful => streamable && revision < Revision::MODERN,
-            Self::Cut | Self::OldHttp => streamable,
+            Self::Cut | Self::OldHttp | Self::Guarded => streamable,
             Self::OnlyHandshake | Self::OnlyHandshakeOddly => revision >= Revision::MODERN,
         }
     }
@@ -99,20 +103,25 @@ impl Scene {
             Self::Batched => chatty::batch(part, heard),
             Self::Forgetful => cut::forget(heard),
             Self::Cut => cut::reply(part, heard),
+            Self::Guarded => guarded::refuse(part, heard.head),
             Self::OnlyHandshake => old::reply(heard, -32601),
             Self::OnlyHandshakeOddly => old::reply(heard, -32000),
         }
     }
 
     /// Returns what is special about what needs no answer, if anything.
-    pub(crate) fn accepted(self, _part: &Part, _head: &Head) -> Option<Reply> {
-        None
+    pub(crate) fn accepted(self, part: &Part, head: &Head) -> Option<Reply> {
+        match self {
+            Self::Guarded => guarded::refuse(part, Some(head)),
+            _ => None,
+        }
     }
 
     /// Returns what is special about another request of HTTP, if anything.
     pub(crate) fn page(self, part: &Part, page: &Page<'_>) -> Option<Reply> {
         match self {
             Self::Cut => cut::page(part, page),
+            Self::Guarded => guarded::page(part, page),
             _ => None,
         }
     }

@@ -120,9 +120,7 @@ impl Stage {
         for cue in cues {
             let going = match cue {
                 Cue::Say(message) if self.is_cancelled(&message) => true,
-                Cue::Say(message) => voice.say(&message.to_string(), false).await,
-                Cue::Wrong(message) => voice.say(&message.to_string(), true).await,
-                Cue::Noise(text) => voice.say(&text, true).await,
+                Cue::Say(message) => voice.say(&message).await,
                 Cue::Ask(question) => self.ask(&question, &mut voice).await,
                 Cue::Mark(ids) => voice.mark(ids).await,
                 Cue::Retry(pause) => voice.retry(pause).await,
@@ -146,7 +144,7 @@ impl Stage {
         let (sender, answered) = oneshot::channel();
         let id = question["id"].to_string();
         self.state().waiting.insert(id, sender);
-        let going = voice.say(&question.to_string(), false).await;
+        let going = voice.say(question).await;
         let _ = timeout(self.patience, answered).await;
         going
     }

@@ -6,7 +6,6 @@ use turnbuckle_client::stdio::Exit;
 use turnbuckle_protocol::revision::Revision;
 
 use super::scene::Scene;
-use super::target::Carrier;
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::tape::{Entry, Head, Way};
 
@@ -64,7 +63,6 @@ pub(crate) struct Said {
 /// All scenes that were played for a client in one revision, on one transport.
 pub(crate) struct Takes {
     pub(crate) revision: Revision,
-    pub(crate) carrier: Carrier,
     takes: Vec<Take>,
 }
 
@@ -124,6 +122,15 @@ impl Take {
         found.map(|ours| (ours.number, &ours.message))
     }
 
+    /// Says whether HTTP refused a request, so that nobody looked at what it asks.
+    pub(crate) fn is_refused(&self, request: &Said) -> bool {
+        self.entries.iter().any(|(_, entry)| {
+            let answers = entry.way == Way::Sent && entry.answers == Some(request.number);
+            let head = entry.head.as_ref().filter(|_| answers);
+            head.is_some_and(|head| head.line.starts_with('4'))
+        })
+    }
+
     /// Returns the entry of a question of ours.
     pub(crate) fn question(&self, id: &Value) -> Option<usize> {
         let mut ours = self.ours.iter();
@@ -160,10 +167,9 @@ impl Take {
 }
 
 impl Takes {
-    pub(crate) fn new(revision: Revision, carrier: Carrier) -> Self {
+    pub(crate) fn new(revision: Revision) -> Self {
         Self {
             revision,
-            carrier,
             takes: Vec::new(),
         }
     }
@@ -187,7 +193,7 @@ impl Takes {
     /// Returns all messages of the client's that belong to the revision.
     pub(crate) fn said(&self) -> impl Iterator<Item = &Said> {
         let modern = self.revision >= Revision::MODERN;
-        self.all().flat_map(|take| take.said()).filter(move |said| {
+        self.all().flat_map(Take::said).filter(move |said| {
             said.is_modern_only() == Some(modern) || said.is_modern_only().is_none()
         })
     }
@@ -222,7 +228,12 @@ impl Said {
             head: entry.head.clone(),
             channel: entry.channel,
         };
-        match entry.json() {
+        // What is posted elsewhere is about authorization.
+        let elsewhere = entry.head.as_ref().is_some_and(|head| {
+            let places = ["POST /mcp", "POST /messages"];
+            !places.iter().any(|place| head.line.starts_with(place))
+        });
+        match entry.json().filter(|_| !elsewhere) {
             Some(Value::Array(messages)) => messages.into_iter().map(said).collect(),
             Some(message @ Value::Object(_)) => vec![said(message)],
             _ => Vec::new(),

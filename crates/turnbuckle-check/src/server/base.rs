@@ -53,23 +53,6 @@ pub(crate) const RULES: &[Rule] = &[
         .says("The requests of a batch are answered.")
         .cure("Accept an array of messages, and answer the requests among them.")
         .ask(|visit| Box::pin(batch(visit))),
-    Rule::server("base.no-batch", Area::Base, &["base.batch.removed"])
-        .says("No batch is sent: this revision has none.")
-        .cure("Refuse an array of messages with the error -32600.")
-        .gently()
-        .ask(|visit| Box::pin(no_batch(visit))),
-    Rule::server(
-        "base.no-requests",
-        Area::Base,
-        &[
-            "base.server-no-requests",
-            "stdio.server.no-requests",
-            "transport.binding.directions",
-        ],
-    )
-    .says("The server sends no requests.")
-    .cure("Ask for input by a result of the type `input_required` instead of a request.")
-    .look(no_requests),
     Rule::server(
         "base.new-ids",
         Area::Base,
@@ -261,17 +244,6 @@ async fn batch(visit: &Visit) -> Outcome {
     }
 }
 
-async fn no_batch(visit: &Visit) -> Outcome {
-    let (poked, _) = send_batch(visit).await?;
-    match poked.replies.iter().find(|(_, reply)| reply.is_array()) {
-        Some((number, _)) => Err(Unmet::broken(
-            "a batch is answered with a batch",
-            [poked.sent, *number],
-        )),
-        None => Seen::at(poked.entries()),
-    }
-}
-
 async fn send_batch(visit: &Visit) -> Result<(Poked, [Value; 2]), Unmet> {
     let session = visit.session().await?;
     let ids = [json!("batch-1"), json!("batch-2")];
@@ -289,17 +261,6 @@ async fn send_batch(visit: &Visit) -> Result<(Poked, [Value; 2]), Unmet> {
 
 fn is_result_for(reply: &Value, id: &Value) -> bool {
     reply.get("id") == Some(id) && reply.get("result").is_some()
-}
-
-fn no_requests(_: &Visit, tape: &Tape) -> Outcome {
-    let messages = received(tape);
-    for (number, _, message) in &messages {
-        if let Some(method) = request(message) {
-            let what = format!("the server asks for `{method}`");
-            return Err(Unmet::broken(what, [*number]));
-        }
-    }
-    Seen::at(messages.last().map(|(number, ..)| *number))
 }
 
 /// Ids are known by the line on which they came. On HTTP a session has many streams, so nothing is said there.

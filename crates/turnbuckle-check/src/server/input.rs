@@ -42,10 +42,6 @@ pub(crate) const RULES: &[Rule] = &[
     .cure("Answer with the status 400 when a capability of the client's is missing.")
     .on(On::Http)
     .ask(|visit| Box::pin(declared::missing_capability_status(visit))),
-    Rule::server("input.only-by-results", Area::Input, &["mrtr.only-way"])
-        .says("A server asks by a result that says `input_required`, never by a request of its own.")
-        .cure("Answer with `resultType` `input_required` and the questions in `inputRequests`.")
-        .ask(|visit| Box::pin(rounds::only_by_results(visit))),
     Rule::server("input.only-where-allowed", Area::Input, &["mrtr.methods.others"])
         .says("Only calls of tools, prompts that are got and resources that are read are answered with `input_required`.")
         .cure("Ask in answers to `tools/call`, `prompts/get` and `resources/read` only.")

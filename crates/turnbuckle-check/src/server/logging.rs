@@ -73,7 +73,9 @@ async fn declared(visit: &Visit) -> Outcome {
 
 async fn level_set(visit: &Visit) -> Outcome {
     visit.capability("/logging").await?;
-    let answer = set_level(visit.session().await?, "error").await?;
+    let answer = set_level(visit.session().await?, "error")
+        .await
+        .map_err(Unmet::aside)?;
     answer.result()?;
     answer.seen()
 }
@@ -127,7 +129,11 @@ async fn unknown_level(visit: &Visit) -> Outcome {
         }
     };
     let pending = session.send(message, true).await?;
-    session.answer(pending).await?.expect_error(&[-32602])
+    session
+        .answer(pending)
+        .await
+        .map_err(Unmet::aside)?
+        .expect_error(&[-32602])
 }
 
 async fn only_when_asked(visit: &Visit) -> Outcome {

@@ -6,7 +6,7 @@ use crate::session::Answer;
 use crate::visit::Visit;
 
 /// A web page that no server knows, and its host.
-const STRANGER: &str = "https://turnbuckle-check.invalid";
+pub(super) const STRANGER: &str = "https://turnbuckle-check.invalid";
 const STRANGERS_HOST: &str = "turnbuckle-check.invalid";
 
 pub(crate) const RULES: &[Rule] = &[

@@ -31,7 +31,7 @@ impl Poked {
         let message: Value = serde_json::from_str(text).unwrap_or_default();
         let headers = session.speech.headers(&message, session.id.as_deref());
         let id = ids.first().cloned();
-        let pending = session.send_text(id, text, headers, true).await?;
+        let mut pending = session.send_text(id, text, headers, true).await?;
         let mut poked = Self {
             sent: pending.sent.unwrap_or_default(),
             status: None,
@@ -39,6 +39,12 @@ impl Poked {
             after: Err(Unmet::not_tested("nothing was asked afterwards")),
         };
         let mut heard = Vec::new();
+        if session.http_sse().is_ok() {
+            let (status, body) = session.taken(&mut pending).await;
+            // What was taken is answered on the stream, if at all.
+            poked.status = status.filter(|&status| status >= 400);
+            heard.extend(body);
+        }
         if session.http().is_ok() {
             let answer = session.answer(pending).await?;
             poked.sent = answer.sent.unwrap_or_default();
@@ -53,7 +59,7 @@ impl Poked {
         }
         poked.take_in(visit, &heard, ids);
         let wanted = ids.len().max(1);
-        if session.line().is_ok() && poked.after.is_ok() && poked.replies.len() < wanted {
+        if session.http().is_err() && poked.after.is_ok() && poked.replies.len() < wanted {
             let late = session.listen(visit.options.silence).await;
             poked.take_in(visit, &late, ids);
         }

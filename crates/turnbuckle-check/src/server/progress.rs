@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::overheard::{Message, answer_to, messages, received};
+use crate::overheard::{Message, answers, messages, received};
 use crate::rule::{Area, Rule};
 use crate::tape::Way;
 use crate::trials::{Trial, Trials};
@@ -32,9 +32,10 @@ pub(crate) const RULES: &[Rule] = &[
 async fn known_token(visit: &Visit) -> Outcome {
     let trials = visit.trials().await?;
     let reporting = reporting(visit, trials)?;
-    for message in well_shaped(visit) {
+    let reports = Reports::of(visit);
+    for message in &reports.all {
         let token = &message.value["params"]["progressToken"];
-        if !given(visit, token, message.at) {
+        if reports.request_of(message).is_none() {
             let what = format!("progress for the token {token}, which no request has given");
             return Err(Unmet::broken(what, [message.at]));
         }
@@ -70,12 +71,13 @@ async fn increases(visit: &Visit) -> Outcome {
     reporting(visit, visit.trials().await?)?;
     let mut last: HashMap<String, (f64, usize)> = HashMap::new();
     let mut seen = Vec::new();
-    for message in well_shaped(visit) {
+    let reports = Reports::of(visit);
+    for message in &reports.all {
         let params = &message.value["params"];
         let Some(value) = params["progress"].as_f64() else {
             continue;
         };
-        if !given(visit, &params["progressToken"], message.at) {
+        if reports.request_of(message).is_none() {
             continue;
         }
         let before = last.insert(params["progressToken"].to_string(), (value, message.at));
@@ -99,12 +101,16 @@ async fn ends_with_answer(visit: &Visit) -> Outcome {
     reporting(visit, trials)?;
     trials.session.listen(visit.options.silence).await;
     let mut seen = Vec::new();
-    for message in well_shaped(visit) {
-        let token = &message.value["params"]["progressToken"];
-        let Some(request) = request_with(visit, token) else {
+    let reports = Reports::of(visit);
+    let answers: Vec<_> = answers(&visit.tape).collect();
+    for message in &reports.all {
+        let Some(request) = reports.request_of(message) else {
             continue;
         };
-        let Some(answer) = answer_to(&visit.tape, request.at) else {
+        let answer = answers
+            .iter()
+            .find(|answer| answer.entry.answers == Some(request.at));
+        let Some(answer) = answer else {
             continue;
         };
         // A call that became a task goes on under its token.
@@ -127,22 +133,32 @@ fn reporting<'a>(visit: &Visit, trials: &'a Trials) -> Result<&'a Trial, Unmet> 
     swift.ok_or_else(|| trials.none("reports progress"))
 }
 
-/// Returns the reports whose shape is right.
-fn well_shaped(visit: &Visit) -> impl Iterator<Item = Message> {
-    let all = received(&visit.tape, PROGRESS).into_iter();
-    all.filter(|message| is_token(&message.value["params"]["progressToken"]))
+/// The reports whose shape is right, and the requests that gave a token.
+struct Reports {
+    all: Vec<Message>,
+    requests: Vec<Message>,
+}
+
+impl Reports {
+    fn of(visit: &Visit) -> Self {
+        let mut all = received(&visit.tape, PROGRESS);
+        all.retain(|message| is_token(&message.value["params"]["progressToken"]));
+        let requests = messages(&visit.tape, Way::Sent)
+            .filter(|message| is_token(&message.value["params"]["_meta"]["progressToken"]))
+            .collect();
+        Self { all, requests }
+    }
+
+    /// Returns the request that has given the token of a report before.
+    fn request_of(&self, report: &Message) -> Option<&Message> {
+        let token = &report.value["params"]["progressToken"];
+        let mut requests = self.requests.iter();
+        requests.find(|request| {
+            request.at < report.at && request.value["params"]["_meta"]["progressToken"] == *token
+        })
+    }
 }
 
 fn is_token(token: &Value) -> bool {
     token.is_string() || token.is_number()
-}
-
-/// Says whether a request has given a token before a place on the tape.
-fn given(visit: &Visit, token: &Value, before: usize) -> bool {
-    request_with(visit, token).is_some_and(|request| request.at < before)
-}
-
-fn request_with(visit: &Visit, token: &Value) -> Option<Message> {
-    messages(&visit.tape, Way::Sent)
-        .find(|message| message.value["params"]["_meta"]["progressToken"] == *token)
 }

@@ -5,6 +5,7 @@ use tokio::time::timeout;
 
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
+use crate::session::{Answer, Session};
 use crate::tape::{Entry, Tape, Way};
 use crate::visit::Visit;
 
@@ -171,6 +172,6 @@ fn no_process() -> Unmet {
 }
 
 /// Returns the entries of the beginning of a conversation.
-fn opened(session: &crate::session::Session) -> impl Iterator<Item = usize> {
-    session.opening.iter().flat_map(|answer| answer.entries())
+fn opened(session: &Session) -> impl Iterator<Item = usize> {
+    session.opening.iter().flat_map(Answer::entries)
 }

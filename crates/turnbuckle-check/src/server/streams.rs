@@ -11,14 +11,17 @@ use self::seen::{Stream, streams};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
 use crate::tape::Tape;
-use crate::visit::Visit;
 
 pub(crate) const RULES: &[Rule] = &[
-    Rule::server("streams.events-are-messages", Area::Streams, &["http.sse.event-format"])
-        .says("The data of an event is a whole message of JSON-RPC.")
-        .cure("Write each message as one event: `data:` and the JSON, without a line break, then an empty line.")
-        .on(On::Http)
-        .look(|_, tape| events_are_messages(tape)),
+    Rule::server(
+        "streams.message-events",
+        Area::Streams,
+        &["http.sse.event-format"],
+    )
+    .says("Messages come as events of the type `message`: others are passed over.")
+    .cure("Name the events `message`, or give them no name.")
+    .on(On::Http)
+    .look(|_, tape| message_events(tape)),
     Rule::server(
         "streams.own-messages-only",
         Area::Streams,
@@ -28,11 +31,6 @@ pub(crate) const RULES: &[Rule] = &[
     .cure("Send answers on the stream of their own request, and news of changes where somebody listens to them.")
     .on(On::Http)
     .look(|_, tape| own_messages(tape)),
-    Rule::server("streams.no-requests", Area::Streams, &["http.sse.modern-no-requests"])
-        .says("The server sends no requests: it asks for input in its results.")
-        .cure("Answer with `input_required` instead of sending a request to the client.")
-        .on(On::Http)
-        .look(|_, tape| no_requests(tape)),
     Rule::server("streams.not-buffered", Area::Streams, &["http.sse.no-buffering-header"])
         .says("A stream begins with `X-Accel-Buffering: no`, so that proxies hold nothing back.")
         .cure("Send `X-Accel-Buffering: no` with every stream.")
@@ -88,21 +86,17 @@ pub(crate) const RULES: &[Rule] = &[
         .ask(|visit| Box::pin(watched::survives(visit))),
 ];
 
-fn events_are_messages(tape: &Tape) -> Outcome {
+fn message_events(tape: &Tape) -> Outcome {
     let mut seen = Vec::new();
     for stream in some(tape)? {
-        for (at, entry) in &stream.events {
-            let named = entry
-                .event
-                .as_ref()
-                .is_some_and(|event| event.name == "message");
-            if !named || entry.text.is_empty() {
-                continue;
-            }
-            match entry.json() {
-                Some(Value::Object(_) | Value::Array(_)) => seen.push(*at),
-                _ => {
-                    let what = "the data of an event is no message";
+        for (at, message) in &stream.messages {
+            let name = tape.entry(*at).event.map(|event| event.name);
+            match name.as_deref() {
+                Some("message") => seen.push(*at),
+                _ if message.get("jsonrpc").is_none() => {}
+                name => {
+                    let name = name.unwrap_or_default();
+                    let what = format!("a message comes as the event `{name}`");
                     return Err(Unmet::broken(what, [stream.sent, *at]));
                 }
             }
@@ -116,13 +110,13 @@ fn own_messages(tape: &Tape) -> Outcome {
     let mut seen = Vec::new();
     for stream in some(tape)?.iter().filter(|stream| stream.answers_request()) {
         let method = stream.request["method"].as_str().unwrap_or_default();
-        for (at, message) in stream.messages() {
+        for (at, message) in &stream.messages {
             let name = message["method"].as_str().unwrap_or_default();
             let changes =
                 name.ends_with("/list_changed") || name == "notifications/resources/updated";
             if changes && stream.is_modern() && method != "subscriptions/listen" {
                 let what = format!("`{name}` on the stream of `{method}`");
-                return Err(Unmet::broken(what, [stream.sent, at]));
+                return Err(Unmet::broken(what, [stream.sent, *at]));
             }
             let answers = message.get("method").is_none() && message.get("id").is_some();
             if answers && !message["id"].is_null() && message["id"] != stream.request["id"] {
@@ -130,25 +124,13 @@ fn own_messages(tape: &Tape) -> Outcome {
                     "an answer to {} on the stream of {}",
                     message["id"], stream.request["id"]
                 );
-                return Err(Unmet::broken(what, [stream.sent, at]));
+                return Err(Unmet::broken(what, [stream.sent, *at]));
             }
-            seen.extend([stream.sent, at]);
+            seen.extend([stream.sent, *at]);
         }
     }
     seen.truncate(2);
     Seen::at(seen)
-}
-
-fn no_requests(tape: &Tape) -> Outcome {
-    let all = some(tape)?;
-    for stream in &all {
-        let asks = |message: &Value| message.get("method").is_some() && message.get("id").is_some();
-        if let Some((at, message)) = stream.messages().find(|(_, message)| asks(message)) {
-            let what = format!("a request for {}", message["method"]);
-            return Err(Unmet::broken(what, [stream.sent, at]));
-        }
-    }
-    Seen::at(all.iter().take(1).flat_map(Stream::entries))
 }
 
 fn not_buffered(tape: &Tape) -> Outcome {
@@ -205,12 +187,12 @@ fn get_without_answers(tape: &Tape) -> Outcome {
     for stream in opened {
         let answers =
             |message: &Value| message.get("method").is_none() && message.get("id").is_some();
-        if let Some((at, message)) = stream.messages().find(|(_, message)| answers(message)) {
+        if let Some((at, message)) = stream.messages.iter().find(|(_, message)| answers(message)) {
             let what = format!(
                 "an answer to {} on a stream that GET has opened",
                 message["id"]
             );
-            return Err(Unmet::broken(what, [stream.sent, at]));
+            return Err(Unmet::broken(what, [stream.sent, *at]));
         }
         seen.extend(stream.entries());
     }
@@ -233,13 +215,14 @@ fn each_once(tape: &Tape) -> Outcome {
             |other: &&&Stream| other.session == stream.session && other.channel != stream.channel;
         for other in all.iter().filter(beside) {
             seen.extend([stream.sent, other.sent]);
-            for (at, message) in stream.messages() {
+            for (at, message) in &stream.messages {
                 let copy = other
-                    .messages()
-                    .find(|(there, copy)| there.abs_diff(at) <= NEAR && *copy == message);
+                    .messages
+                    .iter()
+                    .find(|(there, copy)| there.abs_diff(*at) <= NEAR && copy == message);
                 if let Some((there, _)) = copy {
                     let what = "the same message on two streams";
-                    return Err(Unmet::broken(what, [at, there]));
+                    return Err(Unmet::broken(what, [*at, *there]));
                 }
             }
         }

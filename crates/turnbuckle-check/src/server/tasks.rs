@@ -182,7 +182,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule::server(
         "tasks.outcome",
         Area::Tasks,
-        &["ext-tasks.status.tool-error-completed", "ext-tasks.status.failed-only-jsonrpc", "ext-tasks.get.completed", "ext-tasks.get.failed"],
+        &["ext-tasks.status.tool-error-completed", "ext-tasks.status.failed-only-jsonrpc",],
     )
     .says("A task whose tool has a result is completed, also if the tool failed; only an error of the protocol lets a task fail.")
     .cure("Use `completed` for every result of a tool and `failed` for errors of JSON-RPC.")

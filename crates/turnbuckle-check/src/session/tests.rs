@@ -102,3 +102,22 @@ async fn answers_come_on_the_stream_of_http_sse() {
     assert_eq!(answer.status, Some(202));
     assert_eq!(answer.result().unwrap()["resources"][0]["uri"], "note://a");
 }
+
+#[tokio::test(start_paused = true)]
+async fn http_sse_is_found_where_there_is_nothing_else() {
+    for (url, transport) in [("http://127.0.0.1/sse", "http+sse"), (URL, "http")] {
+        let (connector, listener) = http::memory();
+        let both = http::Http::new(server()).http_sse(http::HttpSse::new());
+        tokio::spawn(both.serve(listener));
+        let http = Http::new(url).through(move || {
+            let connector = connector.clone();
+            async move { connector.connect().await }
+        });
+
+        let target = Target::http(url, http, Vec::new())
+            .detect(Duration::from_secs(5))
+            .await;
+
+        assert_eq!(target.transport(), transport);
+    }
+}

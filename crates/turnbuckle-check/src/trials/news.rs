@@ -39,8 +39,8 @@ pub(crate) struct Listening {
     pub(crate) filter: Value,
     /// The id of the request, which is that of the subscription.
     pub(crate) id: Value,
-    /// The request.
-    pub(crate) pending: Pending,
+    /// Keeps the request open.
+    _pending: Pending,
 }
 
 impl News {
@@ -65,7 +65,7 @@ impl News {
         if !tells_of_changes(session) {
             return Ok(news);
         }
-        let everything = all_changes(uris);
+        let everything = all_changes(&uris);
         news.everything =
             Some(Listening::begin(visit, session, "check-all".into(), everything).await?);
         news.nothing = Some(Listening::begin(visit, session, 987_654.into(), json!({})).await?);
@@ -86,7 +86,7 @@ fn tells_of_changes(session: &Session) -> bool {
 }
 
 /// Returns a filter that lets everything through.
-fn all_changes(uris: Vec<String>) -> Value {
+fn all_changes(uris: &[String]) -> Value {
     json!({
         "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
         "resourceSubscriptions": uris,
@@ -105,7 +105,7 @@ impl Listening {
         let message = session.speech.request(id.clone(), LISTEN, params);
         let listening = Self {
             from: visit.tape.len(),
-            pending: session.send(message, false).await?,
+            _pending: session.send(message, false).await?,
             filter,
             id,
         };

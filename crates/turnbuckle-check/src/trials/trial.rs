@@ -132,12 +132,12 @@ impl Trial {
     }
 }
 
-/// Makes the call with these parameters, and waits for the answer.
+/// Makes the call with these parameters, and waits for the answer. That none comes is for another rule to say.
 pub(crate) async fn ask(session: &Session, call: &Call, params: Value) -> Result<Answer, Unmet> {
     let pending = session
         .begin_with("tools/call", params, call.headers())
         .await?;
-    session.answer(pending).await
+    session.answer(pending).await.map_err(Unmet::aside)
 }
 
 /// Answers what a server asks for, in the way that can do no harm: no form is filled in.

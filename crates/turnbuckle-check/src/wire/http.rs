@@ -122,6 +122,12 @@ impl Caller {
         &self.web.path
     }
 
+    /// Says whether a header goes with every request.
+    pub(crate) fn has_header(&self, name: &str) -> bool {
+        let mut headers = self.web.headers.iter();
+        headers.any(|(own, _)| own.eq_ignore_ascii_case(name))
+    }
+
     /// Returns what `Host` says.
     pub(crate) fn host(&self) -> &str {
         &self.web.host
@@ -266,6 +272,13 @@ impl Reply {
     /// Returns the value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns all values of a header.
+    pub(crate) fn all(&self, name: &str) -> Vec<String> {
+        let values = self.headers.get_all(name).iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        values.map(str::to_owned).collect()
     }
 
     /// Returns what the body is, without parameters, in lower case.

@@ -24,8 +24,10 @@ pub(crate) struct Stream {
     pub(crate) caller: Caller,
     /// Where messages are posted to: path and query.
     pub(crate) place: String,
-    /// The entry of the event that said so.
-    pub(crate) told: usize,
+    /// The entries of the request for the stream, and of the response.
+    pub(crate) opened: [usize; 2],
+    /// The events until the one that said so.
+    pub(crate) told: Vec<usize>,
     inbox: Mutex<mpsc::UnboundedReceiver<Said>>,
     reading: JoinHandle<()>,
 }
@@ -43,6 +45,7 @@ impl Stream {
             return Err(Unmet::broken(what, reply.entries()));
         }
         let (told, place) = place(&mut reply, &caller, tape, patience).await?;
+        let opened = reply.entries();
         let (sender, inbox) = mpsc::unbounded_channel();
         let reading = tokio::spawn(async move {
             let end = read(reply, &sender).await;
@@ -51,6 +54,7 @@ impl Stream {
         Ok(Self {
             caller,
             place,
+            opened,
             told,
             inbox: Mutex::new(inbox),
             reading,
@@ -85,36 +89,40 @@ pub(crate) fn ask(caller: &Caller) -> Draft {
     caller.request("GET").header("accept", "text/event-stream")
 }
 
-/// Waits for the first event: it says where messages go.
-pub(crate) async fn place(
+/// Waits for the event that says where messages go; others before it are forgiven.
+async fn place(
     reply: &mut Reply,
     caller: &Caller,
     tape: &Tape,
     patience: Duration,
-) -> Result<(usize, String), Unmet> {
-    let entries = reply.entries();
-    let number = match reply.event(patience).await {
-        Event::Message(number) => number,
-        Event::Silence => {
-            let what = format!("no event within {patience:?}");
-            return Err(Unmet::broken(what, entries));
-        }
-        Event::End | Event::Cut(_) => {
-            return Err(Unmet::broken("the stream ends without an event", entries));
-        }
-    };
-    let entry = tape.entry(number);
-    let name = entry.event.map(|event| event.name).unwrap_or_default();
-    let shown = entries.into_iter().chain([number]);
-    if name != "endpoint" {
-        let what = format!("the first event is `{name}` instead of `endpoint`");
-        return Err(Unmet::broken(what, shown));
-    }
-    match resolve(entry.text.trim(), caller.path(), caller.host()) {
-        Some(place) => Ok((number, place)),
-        None => {
-            let what = format!("messages shall go to `{}`, another server", entry.text);
-            Err(Unmet::broken(what, shown))
+) -> Result<(Vec<usize>, String), Unmet> {
+    let mut events = Vec::new();
+    loop {
+        let number = match reply.event(patience).await {
+            Event::Message(number) => number,
+            Event::Silence => {
+                let what = "no event says where messages go";
+                return Err(Unmet::broken(
+                    what,
+                    reply.entries().into_iter().chain(events),
+                ));
+            }
+            Event::End | Event::Cut(_) => {
+                let what = "the stream ends before it says where messages go";
+                return Err(Unmet::broken(
+                    what,
+                    reply.entries().into_iter().chain(events),
+                ));
+            }
+        };
+        events.push(number);
+        let entry = tape.entry(number);
+        if entry.event.is_some_and(|event| event.name == "endpoint") {
+            let place = entry.text.trim();
+            let found = resolve(place, caller.path(), caller.host());
+            let other = || format!("messages shall go to `{place}`, on another server");
+            let found = found.ok_or_else(|| Unmet::broken(other(), [number]))?;
+            return Ok((events, found));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Clients: our own, with which nothing is wrong, and ones with which one small thing is.
 
 mod asked;
+mod authorization;
 mod base;
 mod calls;
 pub(crate) mod good;
 mod http;
 mod lifecycle;
 mod mutant;
+mod person;
 
 use turnbuckle_check::{catalogue, report::Grade, rule::Level};
 
@@ -19,6 +21,7 @@ fn all() -> Vec<Mutant> {
         http::mutants(),
         asked::mutants(),
         calls::mutants(),
+        authorization::mutants(),
     ]
     .into_iter()
     .flatten()

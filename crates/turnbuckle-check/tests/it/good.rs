@@ -6,6 +6,7 @@
 
 mod asking;
 mod changing;
+pub(crate) mod guarded;
 mod prompts;
 mod resources;
 mod tasks;
@@ -13,6 +14,7 @@ mod tools;
 
 use turnbuckle_check::{Options, Report, Target, check_server, report::Grade};
 use turnbuckle_client::http::Http;
+use turnbuckle_protocol::revision::Revision;
 use turnbuckle_server::{Server, http, lines::Lines};
 
 /// The endpoint on HTTP.
@@ -44,17 +46,37 @@ pub(crate) fn on_http() -> Target {
     through(connector)
 }
 
-/// A target that is reached by connections within this process.
-pub(crate) fn through(connector: http::Connector) -> Target {
-    let http = Http::new(URL).through(move || {
-        let connector = connector.clone();
-        async move { connector.connect().await }
-    });
-    Target::http(URL, http, Vec::new())
+fn on_http_sse() -> Target {
+    let (connector, listener) = http::memory();
+    let both = http::Http::new(server()).http_sse(http::HttpSse::new());
+    tokio::spawn(both.serve(listener));
+    through_sse(connector)
 }
 
-fn assert_good(report: &Report) {
-    assert_eq!(report.runs.len(), 6);
+/// A target that is reached by connections within this process.
+pub(crate) fn through(connector: http::Connector) -> Target {
+    Target::http(URL, dialing(URL, connector), Vec::new())
+}
+
+/// The same by HTTP+SSE.
+pub(crate) fn through_sse(connector: http::Connector) -> Target {
+    let url = "http://127.0.0.1/sse";
+    Target::http(url, dialing(url, connector), Vec::new()).http_sse()
+}
+
+pub(crate) fn dialing(url: &str, connector: http::Connector) -> Http {
+    Http::new(url).through(move || {
+        let connector = connector.clone();
+        async move { connector.connect().await }
+    })
+}
+
+pub(crate) fn assert_good(report: &Report) {
+    assert_good_in(report, &Revision::ALL);
+}
+
+fn assert_good_in(report: &Report, revisions: &[Revision]) {
+    assert_eq!(report.runs.len(), revisions.len());
     for run in &report.runs {
         assert_eq!(run.not_spoken, None, "{}", run.revision);
         assert!(!run.rulings.is_empty(), "{}", run.revision);
@@ -88,4 +110,15 @@ async fn everything_is_right_on_http() {
             .await
             .expect("the server is there"),
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_right_on_http_sse() {
+    let revisions = [Revision::V2024_10_07, Revision::V2024_11_05];
+    let mut options = Options::default();
+    options.revisions = revisions.into();
+
+    let checked = check_server(&on_http_sse(), &options).await;
+
+    assert_good_in(&checked.expect("the server is there"), &revisions);
 }

@@ -32,16 +32,24 @@ pub(crate) struct Mutant {
 pub(crate) enum Transport {
     Lines,
     Http,
+    HttpSse,
+    Guarded,
 }
+
+/// Changes something on its way.
+type Altering<T> = Arc<dyn Fn(&mut T) + Send + Sync>;
+
+/// Changes something on its way, knowing the request of HTTP that it answers.
+type Answering<T> = Arc<dyn Fn(&::http::request::Parts, &mut T) + Send + Sync>;
 
 /// What a mutant changes.
 #[derive(Clone, Default)]
 struct Change {
-    says: Option<Arc<dyn Fn(&mut Saying) + Send + Sync>>,
-    hears: Option<Arc<dyn Fn(&mut Hearing) + Send + Sync>>,
-    request: Option<Arc<dyn Fn(&mut ::http::Request<Vec<u8>>) + Send + Sync>>,
-    response: Option<Arc<dyn Fn(&::http::request::Parts, &mut Responding) + Send + Sync>>,
-    events: Option<Arc<dyn Fn(&::http::request::Parts, &mut String) + Send + Sync>>,
+    says: Option<Altering<Saying>>,
+    hears: Option<Altering<Hearing>>,
+    request: Option<Altering<::http::Request<Vec<u8>>>>,
+    response: Option<Answering<Responding>>,
+    events: Option<Answering<String>>,
     copied: Option<(&'static str, tokio::sync::broadcast::Sender<String>)>,
     lingers: bool,
 }
@@ -97,6 +105,18 @@ impl Mutant {
     /// Is looked at on lines.
     pub(crate) fn on_lines(mut self) -> Self {
         self.on = Transport::Lines;
+        self
+    }
+
+    /// Is looked at on HTTP+SSE.
+    pub(crate) fn on_http_sse(mut self) -> Self {
+        self.on = Transport::HttpSse;
+        self
+    }
+
+    /// Is looked at on HTTP, behind a guard who knows us.
+    pub(crate) fn guarded(mut self) -> Self {
+        self.on = Transport::Guarded;
         self
     }
 
@@ -198,6 +218,8 @@ impl Mutant {
         match self.on {
             Transport::Lines => lines::target(self.server, self.change.clone()),
             Transport::Http => http::target((self.server)(), self.change.clone()),
+            Transport::Guarded => http::guarded_target((self.server)(), self.change.clone()),
+            Transport::HttpSse => http::sse_target((self.server)(), self.change.clone()),
         }
     }
 }

@@ -32,7 +32,7 @@ fn be_the_server() {
 
 /// Starts the server by a script, in which `serve` stands for it.
 fn target(script: &str) -> Target {
-    let exe = env::current_exe().unwrap();
+    let exe = env::current_exe().expect("a test runs in a file");
     let serve = "serve() { \"$0\" --exact process::be_the_server --nocapture 3>&1 1>&2; }";
     let child = Child::new("sh")
         .args(["-c", &format!("{serve}\n{script}")])
@@ -47,7 +47,9 @@ async fn check(script: &str, only: &str, patience: Duration) -> Report {
     options.revisions = vec![Revision::MODERN];
     options.only = vec![only.to_owned()];
     options.patience = patience;
-    check_server(&target(script), &options).await.unwrap()
+    check_server(&target(script), &options)
+        .await
+        .expect("the server speaks")
 }
 
 fn broken(report: &Report) -> Vec<(&'static str, Grade)> {

@@ -141,17 +141,25 @@ impl Check {
         let (aimed, names_us) = aim::at(&target, context).await?;
         let checked = interruptible(async { Ok(check_server(&aimed, &options).await) }).await;
         context.voice.quiet();
-        checked?.map_err(|error| {
-            let failure = Failure::not_asked(error.to_string());
-            match error {
-                NotChecked::Denied(_) => failure
-                    .wanting_login()
-                    .or_login(|| logins::advice(&target, names_us)),
-                NotChecked::NothingSpoken(_) => {
-                    failure.hint("see whether the URL or the command is the one of an MCP server")
+        let error = match checked? {
+            Ok(report) => return Ok(report),
+            Err(error) => error,
+        };
+        let failure = Failure::not_asked(error.to_string());
+        Err(match error {
+            NotChecked::Denied { report, .. } => {
+                // What can be seen from outside may be wrong already.
+                if !report.findings().is_empty() {
+                    self.write(&report, context)?;
                 }
-                _ => failure,
+                failure
+                    .wanting_login()
+                    .or_login(|| logins::advice(&target, names_us))
             }
+            NotChecked::NothingSpoken(_) => {
+                failure.hint("see whether the URL or the command is the one of an MCP server")
+            }
+            _ => failure,
         })
     }
 

@@ -20,16 +20,16 @@ pub(super) fn result(part: &Part, heard: &Heard<'_>) -> Result<Value, (i64, &'st
     let params = &heard.message["params"];
     let bare = part.scene == Scene::Bare;
     match heard.method {
-        "tools/list" => page(part, params, "tools", tools(part)),
+        "tools/list" => page(part, params, "tools", &tools(part)),
         "tools/call" => call(part, params),
         _ if bare => Err((-32601, "Method not found")),
         "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if part.has_tasks() => {
             Ok(tasks::result(part, heard))
         }
-        "resources/list" => page(part, params, "resources", resources()),
-        "resources/templates/list" => page(part, params, "resourceTemplates", templates()),
+        "resources/list" => page(part, params, "resources", &resources()),
+        "resources/templates/list" => page(part, params, "resourceTemplates", &templates()),
         "resources/read" => read(params),
-        "prompts/list" => page(part, params, "prompts", prompts()),
+        "prompts/list" => page(part, params, "prompts", &prompts()),
         "prompts/get" => Ok(json!({ "messages": [
             { "role": "user", "content": { "type": "text", "text": "Say hello." } },
         ] })),
@@ -141,7 +141,7 @@ fn page(
     part: &Part,
     params: &Value,
     field: &str,
-    all: Vec<Value>,
+    all: &[Value],
 ) -> Result<Value, (i64, &'static str)> {
     if part.scene != Scene::Paged {
         return Ok(json!({ field: all }));

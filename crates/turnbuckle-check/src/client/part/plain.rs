@@ -23,7 +23,7 @@ pub(super) fn reply(part: &Part, heard: &Heard<'_>) -> Reply {
         }
         ("initialize", false) => no_handshake(part, request),
         ("ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe", true) => {
-            Reply::result(request, json!({}))
+            Reply::result(request, &json!({}))
         }
         ("subscriptions/listen", false) => listen(request),
         _ => match features::result(part, heard) {
@@ -65,7 +65,7 @@ fn initialize(part: &Part, request: &Value) -> Reply {
         "serverInfo": us(),
         "instructions": "Played by a check.",
     });
-    let reply = Reply::result(request, result);
+    let reply = Reply::result(request, &result);
     match part.carrier == Carrier::Http && part.revision >= Revision::V2025_03_26 {
         true => {
             let number = part.count("initialize") + 1;
@@ -123,7 +123,7 @@ fn complete(part: &Part, heard: &Heard<'_>, mut result: Value) -> Reply {
         }
         result["_meta"]["io.modelcontextprotocol/serverInfo"] = us();
     }
-    let mut reply = Reply::result(heard.message, result);
+    let mut reply = Reply::result(heard.message, &result);
     if let Some(pause) = features::pause(heard) {
         reply = reply.first([Cue::Wait(pause)]);
     }
@@ -156,6 +156,6 @@ impl Part {
             Cue::Say(message) => Some(message),
             _ => None,
         });
-        said.unwrap_or_else(|| response(heard.message, json!({})))
+        said.unwrap_or_else(|| response(heard.message, &json!({})))
     }
 }

@@ -143,7 +143,9 @@ fn id_unique(takes: &Takes) -> Outcome {
                 let what = format!("two requests have the id {}", said.message["id"]);
                 return Err(Unmet::broken(what, [twin.number, said.number]));
             }
-            earlier.push(said);
+            if !take.is_refused(said) {
+                earlier.push(said);
+            }
             if evidence.len() < 3 {
                 evidence.push(said.number);
             }
@@ -265,6 +267,9 @@ fn unknown_method(takes: &Takes) -> Outcome {
         ));
     };
     let Some(reply) = take.reply(&id) else {
+        if take.reply(&PING.into()).is_none() {
+            return Err(Unmet::not_tested("the client answers nothing"));
+        }
         return Err(match same_id(takes) {
             Err(Unmet::Broken { what, .. }) => Unmet::not_tested(what),
             _ => Unmet::broken("the client did not answer", [question]),

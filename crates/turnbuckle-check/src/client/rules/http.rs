@@ -1,6 +1,6 @@
 //! What goes with every request of HTTP.
 
-use crate::client::take::{Said, Takes, every};
+use crate::client::take::{Said, Take, Takes, every};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
 
@@ -85,7 +85,7 @@ fn content_type(takes: &Takes) -> Outcome {
 }
 
 fn get_accept(takes: &Takes) -> Outcome {
-    let exchanges = takes.all().flat_map(|take| take.exchanges());
+    let exchanges = takes.all().flat_map(Take::exchanges);
     let mut seen = Vec::new();
     for (number, head, _) in exchanges.filter(|(_, head, _)| head.line.starts_with("GET /mcp")) {
         let accept = head.header("accept");

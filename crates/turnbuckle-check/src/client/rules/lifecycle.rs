@@ -107,7 +107,7 @@ fn initialized(takes: &Takes) -> Outcome {
         });
         match next {
             Some(next) if next.method() == Some("notifications/initialized") => {
-                seen.push(next.number)
+                seen.push(next.number);
             }
             Some(next) => {
                 let what = format!("`{}` comes first", next.method().unwrap_or_default());

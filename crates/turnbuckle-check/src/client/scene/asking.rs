@@ -40,19 +40,20 @@ pub(super) fn reply(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
 fn by_requests(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
     let mut questions = Vec::new();
     if part.first_time("asked") {
-        questions.push(question(json!(PING), "ping", json!({})));
+        questions.push(question(&json!(PING), "ping", &json!({})));
         questions.push(question(
-            json!(UNKNOWN),
+            &json!(UNKNOWN),
             "turnbuckle/no-such-method",
-            json!({}),
+            &json!({}),
         ));
         if part.declared("/roots") {
-            questions.push(question(json!(ROOTS), "roots/list", json!({})));
+            questions.push(question(&json!(ROOTS), "roots/list", &json!({})));
         }
     }
     if heard.method == "tools/call" && part.first_time("asked for input") {
-        questions
-            .extend(inputs(part).map(|(key, method, params)| question(json!(key), method, params)));
+        questions.extend(
+            inputs(part).map(|(key, method, params)| question(&json!(key), method, &params)),
+        );
     }
     if questions.is_empty() {
         return None;
@@ -91,7 +92,7 @@ fn by_results(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
     } else {
         return None;
     }
-    Some(Reply::say(response(heard.message, result)))
+    Some(Reply::say(response(heard.message, &result)))
 }
 
 /// Returns what a client is asked that has declared it: key, method and parameters.
@@ -157,6 +158,6 @@ fn visit(part: &Part) -> Value {
     params
 }
 
-fn question(id: Value, method: &str, params: Value) -> Value {
+fn question(id: &Value, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }

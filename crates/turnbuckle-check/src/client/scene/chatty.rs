@@ -49,21 +49,21 @@ fn told(part: &Part, request: &Value) -> Vec<Value> {
     if wants_logs {
         told.push(notification(
             "notifications/message",
-            json!({ "level": "emergency", "logger": "check", "data": "This is only a check." }),
+            &json!({ "level": "emergency", "logger": "check", "data": "This is only a check." }),
         ));
     }
     if let Some(token) = meta.get("progressToken") {
         told.push(notification(
             "notifications/progress",
-            json!({ "progressToken": token, "progress": 1, "total": 2 }),
+            &json!({ "progressToken": token, "progress": 1, "total": 2 }),
         ));
     }
     if part.has_handshake() {
-        told.push(notification(UNHEARD_OF, json!({})));
+        told.push(notification(UNHEARD_OF, &json!({})));
     }
     told
 }
 
-fn notification(method: &str, params: Value) -> Value {
+fn notification(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }

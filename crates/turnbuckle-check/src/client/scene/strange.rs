@@ -16,7 +16,7 @@ pub(super) fn reply(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
     match (heard.method, part.has_handshake()) {
         ("initialize", true) => Some(Reply::result(
             request,
-            json!({
+            &json!({
                 "protocolVersion": BEFORE,
                 "capabilities": capabilities(part),
                 "serverInfo": { "name": "turnbuckle-check", "version": "0" },

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Collected, Limited};
 use hyper::{
     body::{Frame, Incoming},
     server::conn::http1,
@@ -159,8 +159,7 @@ async fn last_message(stage: &Stage, cues: &[Cue]) -> String {
     let mut last = String::new();
     for cue in cues {
         match cue {
-            Cue::Say(message) | Cue::Wrong(message) => last = message.to_string(),
-            Cue::Noise(text) => last.clone_from(text),
+            Cue::Say(message) => last = message.to_string(),
             Cue::Wait(time) => tokio::time::sleep(*time).await,
             Cue::Ask(_) | Cue::Mark(_) | Cue::Retry(_) | Cue::Cut | Cue::Stay => {}
         }
@@ -173,7 +172,7 @@ impl Asked {
     async fn of(stage: &Stage, request: Request<Incoming>) -> Self {
         let (parts, body) = request.into_parts();
         let body = Limited::new(body, LONGEST).collect().await;
-        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        let body = body.map(Collected::to_bytes).unwrap_or_default();
         let body = String::from_utf8_lossy(&body).into_owned();
         let path = parts
             .uri

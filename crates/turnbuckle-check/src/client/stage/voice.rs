@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     sync::{Mutex, mpsc},
@@ -54,16 +55,16 @@ impl Voice {
     }
 
     /// Says something; returns whether anybody still listens.
-    pub(crate) async fn say(&mut self, text: &str, deliberate: bool) -> bool {
+    pub(crate) async fn say(&mut self, message: &Value) -> bool {
+        let text = message.to_string();
         let id = self.next_id();
         self.tape.push(Entry {
             answers: Some(self.answers),
-            deliberate,
             event: matches!(self.way, Way::Events(_)).then(|| EventHead {
                 id: id.clone().unwrap_or_default(),
                 name: "message".to_owned(),
             }),
-            ..Entry::sent(self.channel, text)
+            ..Entry::sent(self.channel, text.as_str())
         });
         match &self.way {
             Way::Line(line) => {
@@ -71,7 +72,7 @@ impl Voice {
                 let written = line.write_all(format!("{text}\n").as_bytes()).await;
                 written.is_ok() && line.flush().await.is_ok()
             }
-            Way::Events(_) => self.event(id.as_deref(), text).await,
+            Way::Events(_) => self.event(id.as_deref(), &text).await,
         }
     }
 

@@ -134,8 +134,12 @@ fn beyond_flat(property: &Value) -> Option<String> {
     {
         return Some(format!("has `{keyword}`"));
     }
-    if property["type"] == "object" {
-        return Some("is an object".to_owned());
+    let plain = ["string", "number", "integer", "boolean", "array"];
+    if let Some(kind) = property
+        .get("type")
+        .filter(|kind| !plain.iter().any(|it| kind == it))
+    {
+        return Some(format!("has the type {kind}"));
     }
     let items = &property["items"];
     let chosen = ["enum", "anyOf", "oneOf"]

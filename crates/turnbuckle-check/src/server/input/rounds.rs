@@ -10,20 +10,6 @@ use crate::tape::Way;
 use crate::trials::{Trial, ask};
 use crate::visit::Visit;
 
-pub(super) async fn only_by_results(visit: &Visit) -> Outcome {
-    let trials = visit.trials().await?;
-    let mut received = messages(&visit.tape, Way::Received);
-    let request =
-        received.find(|it| it.value.get("id").is_some() && it.value.get("method").is_some());
-    match request {
-        Some(request) => {
-            let what = format!("the request {} of the server's", request.value["method"]);
-            Err(Unmet::broken(what, [request.at]))
-        }
-        None => Seen::at(trials.entries().into_iter().take(4)),
-    }
-}
-
 pub(super) fn only_where_allowed(visit: &Visit) -> Outcome {
     let asking = asking(visit)?;
     for message in &asking {

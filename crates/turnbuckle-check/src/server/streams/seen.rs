@@ -24,16 +24,12 @@ pub(super) struct Stream {
     pub(super) resumes: bool,
     /// Its events.
     pub(super) events: Vec<(usize, Entry)>,
+    /// The messages in them.
+    pub(super) messages: Vec<(usize, Value)>,
     version: Option<String>,
 }
 
 impl Stream {
-    /// Returns the messages on it.
-    pub(super) fn messages(&self) -> impl Iterator<Item = (usize, Value)> + '_ {
-        let events = self.events.iter();
-        events.filter_map(|(at, entry)| Some((*at, entry.json().filter(Value::is_object)?)))
-    }
-
     /// Says whether it was opened for the answer to one request.
     pub(super) fn answers_request(&self) -> bool {
         self.request.get("id").is_some() && self.request.get("method").is_some()
@@ -66,6 +62,10 @@ pub(super) fn streams(tape: &Tape) -> Vec<Stream> {
                 .find(|stream| stream.channel == entry.channel)
         {
             stream.events.push((*number, entry.clone()));
+            let message = entry.json().filter(Value::is_object);
+            stream
+                .messages
+                .extend(message.map(|message| (*number, message)));
         }
     }
     all
@@ -92,5 +92,6 @@ fn open(tape: &Tape, received: usize, entry: &Entry) -> Option<Stream> {
         request: request.json().unwrap_or_default(),
         head,
         events: Vec::new(),
+        messages: Vec::new(),
     })
 }

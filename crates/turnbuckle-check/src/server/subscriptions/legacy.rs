@@ -16,7 +16,10 @@ pub(super) async fn subscribe(visit: &Visit) -> Outcome {
     let session = visit.fresh().await?;
     let mut entries = Vec::new();
     for method in ["resources/subscribe", "resources/unsubscribe"] {
-        let answer = session.ask(method, json!({ "uri": uri })).await?;
+        let answer = session
+            .ask(method, json!({ "uri": uri }))
+            .await
+            .map_err(Unmet::aside)?;
         answer.result()?;
         entries.extend(answer.entries());
     }

@@ -225,6 +225,9 @@ fn with_id(id: &Value, stream: Vec<Message>) -> impl Iterator<Item = (Value, Mes
 /// Says whether a message is one that only a listener gets.
 fn is_change(message: &Value) -> bool {
     let method = message["method"].as_str().unwrap_or_default();
+    if message.get("id").is_some() {
+        return false;
+    }
     method == ACKNOWLEDGED
         || method == UPDATED
         || CHANGES.iter().any(|(change, ..)| *change == method)

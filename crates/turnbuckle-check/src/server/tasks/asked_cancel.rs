@@ -36,7 +36,8 @@ pub(super) async fn when_over(visit: &Visit) -> Outcome {
     let answer = lives
         .session
         .ask("tasks/cancel", json!({ "taskId": life.id }))
-        .await?;
+        .await
+        .map_err(Unmet::aside)?;
     answer.expect_error(&[-32602])
 }
 
@@ -60,7 +61,8 @@ pub(super) async fn cancel(visit: &Visit) -> Outcome {
     let answer = lives
         .session
         .ask("tasks/cancel", json!({ "taskId": id }))
-        .await?;
+        .await
+        .map_err(Unmet::aside)?;
     let Some(result) = answer.value.get("result") else {
         return Err(Unmet::not_tested(format!("{} was seen", answer.describe())));
     };
@@ -76,7 +78,8 @@ pub(super) async fn cancel(visit: &Visit) -> Outcome {
     let later = lives
         .session
         .ask("tasks/get", json!({ "taskId": id }))
-        .await?;
+        .await
+        .map_err(Unmet::aside)?;
     let status = &later.value["result"]["status"];
     if status.is_string() && status != "cancelled" {
         let what = format!("the status is {status} after the task was cancelled");
@@ -92,7 +95,11 @@ async fn refuses(lives: &Lives, methods: &[&str]) -> Outcome {
         if *method == "tasks/update" {
             params["inputResponses"] = json!({});
         }
-        let answer = lives.session.ask(method, params).await?;
+        let answer = lives
+            .session
+            .ask(method, params)
+            .await
+            .map_err(Unmet::aside)?;
         seen.extend(answer.expect_error(&[-32602])?.entries);
     }
     Seen::at(seen)

@@ -85,7 +85,11 @@ pub(super) async fn parameter_wins(visit: &Visit) -> Outcome {
         .last()
         .map_or("check-no-such-task", |life| life.id.as_str());
     let params = json!({ "taskId": life.id, "_meta": { RELATED: { "taskId": other } } });
-    let answer = lives.session.ask("tasks/get", params).await?;
+    let answer = lives
+        .session
+        .ask("tasks/get", params)
+        .await
+        .map_err(Unmet::aside)?;
     let found = &answer.result().map_err(Unmet::aside)?["taskId"];
     match *found == json!(life.id) {
         true => answer.seen(),
@@ -139,7 +143,11 @@ pub(super) async fn list(visit: &Visit) -> Outcome {
     let mut missing: HashSet<&str> = lives.some()?.iter().map(|life| life.id.as_str()).collect();
     let (mut params, mut seen) = (json!({}), Vec::new());
     for _ in 0..PAGES {
-        let answer = lives.session.ask("tasks/list", params).await?;
+        let answer = lives
+            .session
+            .ask("tasks/list", params)
+            .await
+            .map_err(Unmet::aside)?;
         let result = answer.result()?;
         let listed = result["tasks"].as_array().into_iter().flatten();
         listed
@@ -158,7 +166,8 @@ pub(super) async fn list(visit: &Visit) -> Outcome {
         let get = lives
             .session
             .ask("tasks/get", json!({ "taskId": id }))
-            .await?;
+            .await
+            .map_err(Unmet::aside)?;
         if get.value.get("result").is_some() {
             let what = format!("the task {id:?} can be got and is not listed");
             return Err(Unmet::broken(what, seen.into_iter().chain(get.entries())));
@@ -171,7 +180,11 @@ pub(super) async fn list_cursor(visit: &Visit) -> Outcome {
     let lives = visit.lives().await?;
     visit.capability("/tasks/list").await?;
     let params = json!({ "cursor": "check-no-such-cursor" });
-    let answer = lives.session.ask("tasks/list", params).await?;
+    let answer = lives
+        .session
+        .ask("tasks/list", params)
+        .await
+        .map_err(Unmet::aside)?;
     answer.expect_error(&[-32602])
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::lives::{self, EXTENSION, RELATED};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::overheard::messages_within;
+use crate::session::Answer;
 use crate::tape::Way;
 use crate::trials::ask;
 use crate::visit::Visit;
@@ -35,7 +36,7 @@ pub(super) async fn undeclared_extension(visit: &Visit) -> Outcome {
             return Err(answer.broken("a task for a request that does not declare the extension"));
         }
     }
-    let last = answers.last().map(|answer| answer.entries());
+    let last = answers.last().map(Answer::entries);
     Seen::at(last.into_iter().flatten())
 }
 
@@ -73,35 +74,34 @@ pub(super) async fn found_at_once(visit: &Visit) -> Outcome {
         }
     }
     let first = lives.iter().find_map(|life| life.gets.first());
-    Seen::at(first.into_iter().flat_map(|get| get.entries()))
+    Seen::at(first.into_iter().flat_map(Answer::entries))
 }
 
 pub(super) async fn outcome(visit: &Visit) -> Outcome {
     let lives = visit.lives().await?;
-    let mut seen = Vec::new();
+    let trials = visit.trials().await?;
     for life in lives.some()? {
-        let Some(end) = life.end() else { continue };
-        let task = &end.value["result"];
-        let (result, error) = (task.get("result"), task.get("error"));
-        let wrong = match task["status"].as_str() {
-            Some("completed") => error.is_some() && result.is_none(),
-            Some("failed") => result.is_some() && error.is_none(),
-            _ => false,
+        // What a plain call of the same tool brings tells what the task ought to.
+        let plain = trials
+            .made
+            .iter()
+            .find(|trial| trial.call.name == life.call.name);
+        let plain = plain.and_then(|trial| trial.answers.last());
+        let fails =
+            plain.is_some_and(|answer| answer.value["result"]["isError"] == Value::Bool(true));
+        let (true, Some(end)) = (fails, life.end()) else {
+            continue;
         };
-        if wrong {
-            let kind = if result.is_some() {
-                "a result"
-            } else {
-                "an error"
-            };
-            return Err(end.broken(format!(
-                "a task with {kind} has the status {}",
-                task["status"]
-            )));
-        }
-        seen.extend(end.entries());
+        let status = &end.value["result"]["status"];
+        return match status == "failed" {
+            true => {
+                Err(end
+                    .broken("the task of a tool that fails in a result has the status \"failed\""))
+            }
+            false => end.seen(),
+        };
     }
-    Seen::at(seen.into_iter().take(4))
+    Err(Unmet::not_tested("no tool failed as a task"))
 }
 
 pub(super) async fn questions(visit: &Visit) -> Outcome {

@@ -23,7 +23,7 @@ pub(super) async fn result_types(visit: &Visit) -> Outcome {
             return Err(answer.broken(format!("the `resultType` is {kind}")));
         }
     }
-    Seen::at(answers.iter().flat_map(|answer| answer.entries()).take(4))
+    Seen::at(answers.iter().flat_map(Answer::entries).take(4))
 }
 
 pub(super) async fn acknowledged(visit: &Visit) -> Outcome {
@@ -40,7 +40,7 @@ pub(super) async fn acknowledged(visit: &Visit) -> Outcome {
             return Err(answer.broken(format!("`{field}` in what should only acknowledge")));
         }
     }
-    Seen::at(answers.iter().flat_map(|answer| answer.entries()).take(4))
+    Seen::at(answers.iter().flat_map(Answer::entries).take(4))
 }
 
 pub(super) async fn surplus_answers(visit: &Visit) -> Outcome {
@@ -50,7 +50,11 @@ pub(super) async fn surplus_answers(visit: &Visit) -> Outcome {
     };
     let responses = json!({ "check_nobody_asked": { "action": "decline" } });
     let params = json!({ "taskId": life.id, "inputResponses": responses });
-    let answer = lives.session.ask("tasks/update", params).await?;
+    let answer = lives
+        .session
+        .ask("tasks/update", params)
+        .await
+        .map_err(Unmet::aside)?;
     answer.result()?;
     answer.seen()
 }
@@ -65,7 +69,7 @@ pub(super) async fn methods_undeclared(visit: &Visit) -> Outcome {
         if method == "tasks/update" {
             params["inputResponses"] = json!({});
         }
-        let answer = session.ask(method, params).await?;
+        let answer = session.ask(method, params).await.map_err(Unmet::aside)?;
         seen.extend(answer.expect_error(&[-32021])?.entries);
     }
     Seen::at(seen)
@@ -98,7 +102,7 @@ pub(super) async fn methods_are_gone(visit: &Visit) -> Outcome {
         ("tasks/result", json!({ "taskId": "check" })),
         ("tasks/list", json!({})),
     ] {
-        let answer = session.ask(method, params).await?;
+        let answer = session.ask(method, params).await.map_err(Unmet::aside)?;
         match answer.value.get("result") {
             Some(_) => return Err(answer.broken(format!("a result of `{method}`"))),
             // Which error it has to be is for the rule about unknown methods to say.
@@ -128,7 +132,13 @@ async fn acknowledgements(visit: &Visit, lives: &Lives) -> Result<Vec<Answer>, U
     let created = lives::begin(&lives.session, &lives.all[0].call, &token()).await?;
     if let Some(id) = task_id(&created) {
         let params = json!({ "taskId": id });
-        answers.push(lives.session.ask("tasks/cancel", params).await?);
+        answers.push(
+            lives
+                .session
+                .ask("tasks/cancel", params)
+                .await
+                .map_err(Unmet::aside)?,
+        );
         sleep(visit.options.silence).await;
     }
     answers.retain(|answer| answer.value.get("result").is_some());

@@ -39,7 +39,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("client.sampling.result", "a message of no model")
             .in_revision(LEGACY)
             .answers("ask-model", |message| {
-                message["result"]["model"] = Value::Null
+                message["result"]["model"] = Value::Null;
             }),
         Mutant::new("client.sampling.no-tools", "tools that nobody declared")
             .in_revision(LEGACY)
@@ -51,17 +51,17 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("client.elicitation.action", "an action of its own")
             .in_revision(LEGACY)
             .answers("ask-form", |message| {
-                message["result"]["action"] = "reject".into()
+                message["result"]["action"] = "reject".into();
             }),
         Mutant::new("client.elicitation.action", "content without consent")
             .in_revision(LEGACY)
             .answers("ask-form", |message| {
-                message["result"]["action"] = "decline".into()
+                message["result"]["action"] = "decline".into();
             }),
         Mutant::new("client.elicitation.valid", "a name that is a number")
             .in_revision(LEGACY)
             .answers("ask-form", |message| {
-                message["result"]["content"]["name"] = 7.into()
+                message["result"]["content"]["name"] = 7.into();
             }),
         Mutant::new("client.elicitation.form-by-default", "no mode, no form")
             .in_revision(LEGACY)
@@ -95,7 +95,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             match params.get("requestState").cloned() {
                 Some(state) => saying.memory.message = Some(state),
                 None => {
-                    saying.message["params"]["requestState"] = saying.memory.message.clone().into()
+                    saying.message["params"]["requestState"] = saying.memory.message.clone().into();
                 }
             }
         }),

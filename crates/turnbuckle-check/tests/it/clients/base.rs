@@ -75,7 +75,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("client.base.error-object", "an error without a message")
             .in_revision(LEGACY)
             .answers("ask-unknown", |message| {
-                message["error"]["message"] = Value::Null
+                message["error"]["message"] = Value::Null;
             }),
         Mutant::new(
             "client.base.unknown-method",
@@ -83,7 +83,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .in_revision(LEGACY)
         .answers("ask-unknown", |message| {
-            message["error"]["code"] = (-32603).into()
+            message["error"]["code"] = (-32603).into();
         }),
         Mutant::new("client.base.unknown-method", "silence for what is unknown")
             .in_revision(LEGACY)

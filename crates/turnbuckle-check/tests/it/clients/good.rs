@@ -1,9 +1,10 @@
 //! Our own client, as a program would use it that is curious: nothing is wrong with it.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::io::DuplexStream;
+use turnbuckle_auth::client::OAuth;
 use turnbuckle_check::{
     ClientTarget, Dial, Options, Report, check_client,
     report::{Grade, Verdict},
@@ -17,6 +18,8 @@ use turnbuckle_protocol::types::{
     SubscriptionFilter,
 };
 
+use super::person::{Connect, Person};
+
 /// Runs it on a line.
 pub(crate) async fn through_lines(stream: DuplexStream) {
     let (reader, writer) = tokio::io::split(stream);
@@ -28,7 +31,13 @@ pub(crate) async fn through_http<F>(url: &str, dial: impl Fn() -> F + Send + Syn
 where
     F: Future<Output = io::Result<DuplexStream>> + Send + 'static,
 {
-    run(Http::new(url).through(dial).into()).await;
+    let dial: Connect = Arc::new(move || Box::pin(dial()));
+    let person = Person(dial.clone());
+    let oauth = OAuth::new(url, Arc::new(person.clone()))
+        .name("good")
+        .interact(person);
+    let http = Http::new(url).through(move || dial()).authorization(oauth);
+    run(http.into()).await;
 }
 
 pub(crate) async fn on_lines(dial: Dial) {

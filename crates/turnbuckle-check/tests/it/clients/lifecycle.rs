@@ -19,14 +19,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new("client.lifecycle.introduces-itself", "nobody").asks("initialize", |message| {
-            message["params"]["clientInfo"] = Value::Null
+            message["params"]["clientInfo"] = Value::Null;
         }),
         Mutant::new(
             "client.lifecycle.initialized",
             "the handshake is never ended",
         )
         .asks("notifications/initialized", |message| {
-            *message = Value::Null
+            *message = Value::Null;
         }),
         Mutant::new("client.lifecycle.waits", "a request that does not wait")
             .on_lines()

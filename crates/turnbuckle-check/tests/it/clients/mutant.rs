@@ -21,14 +21,20 @@ pub(crate) struct Mutant {
     change: Change,
 }
 
-/// What a mutant changes. Each run of the client has a state of its own: how often something happened.
+type Says = Arc<dyn Fn(&mut Saying<'_>) + Send + Sync>;
+type Hears = Arc<dyn Fn(&mut Value) + Send + Sync>;
+type Requests = Arc<dyn Fn(&mut Requesting<'_>) + Send + Sync>;
+type Responses = Arc<dyn Fn(&mut ::http::response::Parts) + Send + Sync>;
+type Reads = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// What a mutant changes.
 #[derive(Clone, Default)]
 struct Change {
-    says: Option<Arc<dyn Fn(&mut Saying<'_>) + Send + Sync>>,
-    hears: Option<Arc<dyn Fn(&mut Value) + Send + Sync>>,
-    request: Option<Arc<dyn Fn(&mut Requesting<'_>) + Send + Sync>>,
-    response: Option<Arc<dyn Fn(&mut ::http::response::Parts) + Send + Sync>>,
-    lines: Option<Arc<dyn Fn(&str) -> String + Send + Sync>>,
+    says: Option<Says>,
+    hears: Option<Hears>,
+    request: Option<Requests>,
+    response: Option<Responses>,
+    lines: Option<Reads>,
 }
 
 /// A message that the client is about to send.
@@ -62,8 +68,6 @@ pub(crate) struct Requesting<'a> {
 pub(crate) struct Memory {
     /// A number.
     pub(crate) count: usize,
-    /// A text.
-    pub(crate) text: Option<String>,
     /// A message.
     pub(crate) message: Option<Value>,
 }

@@ -17,15 +17,28 @@ use turnbuckle_check::Target;
 use turnbuckle_protocol::codec::sse::{Decoder, Limits, Received};
 use turnbuckle_server::{
     Server,
-    http::{Body, Http, Listener, Service, memory},
+    http::{Body, Connector, Http, HttpSse, Listener, Service, memory},
 };
 
 use super::{Change, Responding};
 use crate::good;
 
 pub(super) fn target(server: Server, change: Change) -> Target {
+    good::through(serve(Http::new(server), change))
+}
+
+pub(super) fn sse_target(server: Server, change: Change) -> Target {
+    good::through_sse(serve(Http::new(server).http_sse(HttpSse::new()), change))
+}
+
+pub(super) fn guarded_target(server: Server, change: Change) -> Target {
+    let http = Http::new(server).guard(good::guarded::guard());
+    good::guarded::through(serve(http, change), good::guarded::KNOWN)
+}
+
+fn serve(http: Http, change: Change) -> Connector {
     let (connector, mut listener) = memory();
-    let service = Http::new(server).into_service();
+    let service = http.into_service();
     tokio::spawn(async move {
         loop {
             let Ok((stream, _)) = listener.accept().await else {
@@ -39,7 +52,7 @@ pub(super) fn target(server: Server, change: Change) -> Target {
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answering));
         }
     });
-    good::through(connector)
+    connector
 }
 
 async fn answer(

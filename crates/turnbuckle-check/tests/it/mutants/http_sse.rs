@@ -1,9 +1,27 @@
 //! HTTP+SSE of 2024-11-05: not quite right.
 
+use turnbuckle_protocol::revision::Revision;
+
 use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    vec![]
+    let mutants = vec![
+        Mutant::new("http-sse.endpoint-first", "says hello first").events(|_, events| {
+            if events.starts_with("event: endpoint") {
+                events.insert_str(0, "event: hello\ndata: hello\n\n");
+            }
+        }),
+        Mutant::new("http-sse.message-events", "names its events otherwise").events(|_, events| {
+            if events.starts_with("data: ") {
+                events.insert_str(0, "event: mcp\n");
+            }
+        }),
+        Mutant::new("http-sse.stranger-refused", "any web page is welcome").request(|request| {
+            request.headers_mut().remove("origin");
+        }),
+    ];
+    let spoken = |mutant: Mutant| mutant.on_http_sse().in_revision(Revision::V2024_11_05);
+    mutants.into_iter().map(spoken).collect()
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,7 +31,9 @@ fn declared() -> Vec<Mutant> {
         .in_revision(Revision::V2025_06_18)
         .says(|saying| {
             if saying.message["result"]["isError"] == true {
-                let request = json!({ "jsonrpc": "2.0", "id": "surprise", "method": "roots/list" });
+                // The id of what is answered makes it one that was not there before.
+                let id = format!("surprise-{}", saying.message["id"]);
+                let request = json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" });
                 saying.before.push(request);
             }
         }),
@@ -65,15 +67,6 @@ fn declared() -> Vec<Mutant> {
 
 fn rounds() -> Vec<Mutant> {
     vec![
-        Mutant::new("input.only-by-results", "asks by a request of its own")
-            .on_lines()
-            .says(|saying| {
-                if is_called(saying, "talk") {
-                    let request =
-                        json!({ "jsonrpc": "2.0", "id": "surprise", "method": "roots/list" });
-                    saying.before.push(request);
-                }
-            }),
         Mutant::new("input.only-where-allowed", "asks before it lists").answers(
             "prompts/list",
             |message| {
@@ -248,6 +241,21 @@ fn refuse(message: &mut Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn declared_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(declared()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rounds_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(rounds()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn elicitation_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(elicitation()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sampling_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(sampling()).await;
 }

@@ -9,7 +9,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("logging.declared", "logs, and does not say so")
             .on_lines()
             .answers("server/discover", |message| {
-                without(&mut message["result"]["capabilities"], "logging");
+                let capabilities = message.pointer_mut("/result/capabilities");
+                if let Some(capabilities) = capabilities.and_then(Value::as_object_mut) {
+                    capabilities.remove("logging");
+                }
             }),
         Mutant::new("logging.set-level", "declares it, and knows no such method")
             .answers("logging/setLevel", refuse),
@@ -27,11 +30,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
         )
         .in_revision(turnbuckle_protocol::revision::Revision::V2025_06_18),
         Mutant::new("logging.unknown-level", "takes any level, per request").says(|saying| {
-            let level = "io.modelcontextprotocol/logLevel";
             let asked = saying.asked.as_ref();
-            let leveled = asked.is_some_and(|asked| asked["params"]["_meta"].get(level).is_some());
-            if leveled && saying.message.get("error").is_some() {
-                saying.message["error"]["code"] = (-32603).into();
+            let unknown = asked.is_some_and(|asked| asked["id"] == "check-level");
+            if let (Some(code), true) = (saying.message.pointer_mut("/error/code"), unknown) {
+                *code = (-32603).into();
             }
         }),
         Mutant::new("logging.only-when-asked", "logs for whoever asks for nothing")
@@ -64,12 +66,6 @@ fn log(level: &str) -> Value {
 fn refuse(message: &mut Value) {
     let error = json!({ "code": -32601, "message": "Method not found" });
     *message = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
-}
-
-fn without(object: &mut Value, key: &str) {
-    if let Some(object) = object.as_object_mut() {
-        object.remove(key);
-    }
 }
 
 #[tokio::test(start_paused = true)]

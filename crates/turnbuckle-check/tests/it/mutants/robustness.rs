@@ -1,6 +1,6 @@
 //! Servers that odd input harms.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::mutant::{Hearing, Mutant};
 
@@ -25,7 +25,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("robustness.goes-on", "silent after an empty object")
             .on_lines()
             .hears(|hearing| {
-                let empty = |message: &Value| message.as_object().is_some_and(|all| all.is_empty());
+                let empty = |message: &Value| message.as_object().is_some_and(Map::is_empty);
                 if hearing.earlier.iter().any(empty) {
                     hearing.message = Value::Null;
                 }

@@ -12,8 +12,11 @@ const LAST: &str = "last-event-id";
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("streams.events-are-messages", "greets on every stream")
-            .events(|_, events| events.push_str("data: \"hello\"\n\n")),
+        Mutant::new("streams.message-events", "names its events otherwise").events(|_, events| {
+            if events.contains("\"jsonrpc\"") {
+                events.insert_str(0, "event: mcp\n");
+            }
+        }),
         Mutant::new(
             "streams.own-messages-only",
             "tells of changes where nobody listens",
@@ -24,12 +27,6 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 saying
                     .before
                     .push(json!({ "jsonrpc": "2.0", "method": method }));
-            }
-        }),
-        Mutant::new("streams.no-requests", "sends requests").says(|saying| {
-            if is_progress(saying) {
-                let ping = json!({ "jsonrpc": "2.0", "id": "one", "method": "ping" });
-                saying.before.push(ping);
             }
         }),
         Mutant::new("streams.not-buffered", "does not speak to proxies").response(

@@ -143,6 +143,11 @@ fn notification(method: &str, params: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn legacy_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(legacy()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn modern_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(modern()).await;
 }

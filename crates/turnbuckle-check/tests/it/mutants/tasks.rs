@@ -208,7 +208,15 @@ fn offered() -> Vec<Mutant> {
         }),
         Mutant::new("tasks.found-at-once", "has not heard of it yet").says(not_at_first()),
         Mutant::new("tasks.outcome", "calls it a failure").answers("tasks/get", |message| {
-            turn(message, "completed", "failed");
+            let failed = message.pointer("/result/result/isError") == Some(&Value::Bool(true));
+            if let Some(task) = message.get_mut("result").filter(|_| failed) {
+                task["status"] = "failed".into();
+                task["statusMessage"] = "it comes to nothing".into();
+                task["error"] = json!({ "code": -32603, "message": "it comes to nothing" });
+            }
+            if failed {
+                remove(message, "/result", "result");
+            }
         }),
         Mutant::new("tasks.questions", "waits and does not say for what").answers("tasks/get", |message| {
             if message["result"]["status"] == "input_required" {
@@ -385,7 +393,9 @@ fn makes_tasks() -> impl Fn(&mut Saying) + Send + Sync {
                 "taskId": "made-of-everything", "status": "working", "ttl": null,
                 "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
             });
-            saying.message["result"] = json!({ "task": task });
+            let result = json!({ "task": task });
+            saying.message =
+                json!({ "jsonrpc": "2.0", "id": saying.message["id"], "result": result });
         }
     }
 }
@@ -470,6 +480,26 @@ fn remove(message: &mut Value, from: &str, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn asked_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(asked()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn asked_messages_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(asked_messages()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn asked_methods_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(asked_methods()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn offered_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(offered()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn offered_methods_each_trips_its_rule() {
+    super::assert_each_trips_its_rule(offered_methods()).await;
 }

@@ -1,0 +1,72 @@
+//! Parameters as forms and URLs have them: `name=value&…`, with percent signs.
+
+/// Returns the value of a parameter.
+pub(crate) fn value(text: &str, name: &str) -> Option<String> {
+    text.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        (decode(key) == name).then(|| decode(value))
+    })
+}
+
+/// Returns the query of a path.
+pub(crate) fn of(path: &str) -> &str {
+    path.split_once('?').map_or("", |(_, query)| query)
+}
+
+/// Writes a value so that it can stand in a URL.
+pub(crate) fn encode(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let write = |byte: u8| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    value.bytes().map(write).collect()
+}
+
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escaped = after
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (escaped, first) {
+            (Some(byte), _) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            (None, b'+') => {
+                bytes.push(b' ');
+                rest = after;
+            }
+            (None, other) => {
+                bytes.push(*other);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_comes_back_as_it_was() {
+        let odd = "a b&c=d%+\u{e9}/";
+
+        let query = format!("other=1&name={}", encode(odd));
+
+        assert_eq!(value(&query, "name").as_deref(), Some(odd));
+        assert_eq!(value(&query, "none"), None);
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        assert_eq!(value("a=100%&b=%zz+x", "a").as_deref(), Some("100%"));
+        assert_eq!(value("a=100%&b=%zz+x", "b").as_deref(), Some("%zz x"));
+    }
+}
