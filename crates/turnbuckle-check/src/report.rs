@@ -36,6 +36,9 @@ pub use self::page::page;
 pub use self::text::{excerpt, telling};
 pub use self::untold::Reason;
 
+/// So many pieces of evidence are kept for a ruling: what looks at everything could name everything.
+const MOST_SHOWN: usize = 12;
+
 /// What came of a check.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -271,7 +274,10 @@ impl Ruling {
 
 impl Verdict {
     pub(crate) fn of(outcome: Outcome, tape: &Tape) -> Self {
-        let shown = |entries: Vec<usize>| entries.iter().map(|&at| Shown::of(tape, at)).collect();
+        let shown = |entries: Vec<usize>| {
+            let some = entries.iter().take(MOST_SHOWN);
+            some.map(|&at| Shown::of(tape, at)).collect()
+        };
         match outcome {
             Ok(seen) => Self::Kept(shown(seen.entries)),
             Err(Unmet::Broken { what, entries }) => Self::Broken {
