@@ -35,7 +35,9 @@ pub async fn check_server(target: &Target, options: &Options) -> Result<Report, 
     let begun = Instant::now();
     let mut report = Report::new(Role::Server, &target.label);
     let mut visits = side_by_side(target, options).await;
+    let denied = visits.iter().any(|visited| visited.denied.is_some());
     if is_silent(&visits)
+        && !denied
         && let Some(older) = target.older()
     {
         let again = side_by_side(&older, options).await;

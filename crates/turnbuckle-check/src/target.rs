@@ -1,15 +1,13 @@
 //! Where the server is that is checked.
 
-use std::{fmt, io, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, io, pin::Pin, sync::Arc};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle_client::{http::Http, stdio::Child};
 use turnbuckle_protocol::revision::Revision;
 
 use crate::rule::On;
-use crate::speech::Speech;
-use crate::tape::Tape;
-use crate::wire::{http::Caller, http_sse::Stream, pool::Pool};
+use crate::wire::pool::Pool;
 
 /// A server to check, and how to reach it.
 #[derive(Clone)]

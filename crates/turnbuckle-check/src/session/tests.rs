@@ -6,6 +6,7 @@ use turnbuckle_protocol::revision::Revision;
 use turnbuckle_server::{Resource, Server, http};
 
 use crate::options::Options;
+use crate::run::check_server;
 use crate::target::Target;
 use crate::visit::Visit;
 
@@ -114,10 +115,12 @@ async fn http_sse_is_found_where_there_is_nothing_else() {
             async move { connector.connect().await }
         });
 
-        let target = Target::http(url, http, Vec::new())
-            .detect(Duration::from_secs(5))
-            .await;
+        let mut options = Options::default();
+        options.revisions = vec![Revision::V2024_11_05];
+        options.only = vec!["base.unknown-method".into()];
 
-        assert_eq!(target.transport(), transport);
+        let report = check_server(&Target::http(url, http, Vec::new()), &options).await;
+
+        assert_eq!(report.unwrap().runs[0].transport, transport);
     }
 }
