@@ -311,7 +311,7 @@ fn a_server_that_wants_a_token_says_so_once() {
         }
     });
 
-    insta::assert_snapshot!(run(&stage, &[&url]).replace(&url, "URL"), @r"
+    insta::assert_snapshot!(run(&stage, &[&[&*url], ONE].concat()).replace(&url, "URL"), @r"
     --- stderr
     error: the server wants to know who asks: HTTP status 401
 
