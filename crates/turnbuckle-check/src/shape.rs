@@ -43,21 +43,6 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Returns all that is wrong with one message of either side: its envelope, and what is in it.
-///
-/// `asked` is the method of the request that it answers, if it does and that is known.
-pub(crate) fn flaws(revision: Revision, message: &Value, asked: Option<&str>) -> Vec<Flaw> {
-    let (kind, mut flaws) = envelope(message);
-    flaws.extend(match (kind, asked) {
-        (Some(Kind::Request), _) => request(revision, message),
-        (Some(Kind::Notification), _) => notification(revision, message),
-        (Some(Kind::Result), Some(method)) => result(revision, method, message),
-        (Some(Kind::Error), _) => error(revision, message),
-        (Some(Kind::Result), None) | (None, _) => Vec::new(),
-    });
-    flaws
-}
-
 /// Returns what is wrong with the parameters of a request; a method that nobody knows may have any object.
 pub(crate) fn request(revision: Revision, message: &Value) -> Vec<Flaw> {
     let book = book::of(revision);

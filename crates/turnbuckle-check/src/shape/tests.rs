@@ -246,3 +246,18 @@ fn a_message_full_of_flaws_is_told_in_few() {
         20
     );
 }
+
+/// Returns all that is wrong with one message of either side: its envelope, and what is in it.
+///
+/// `asked` is the method of the request that it answers, if it does and that is known.
+fn flaws(revision: Revision, message: &Value, asked: Option<&str>) -> Vec<Flaw> {
+    let (kind, mut flaws) = envelope(message);
+    flaws.extend(match (kind, asked) {
+        (Some(Kind::Request), _) => request(revision, message),
+        (Some(Kind::Notification), _) => notification(revision, message),
+        (Some(Kind::Result), Some(method)) => result(revision, method, message),
+        (Some(Kind::Error), _) => error(revision, message),
+        (Some(Kind::Result), None) | (None, _) => Vec::new(),
+    });
+    flaws
+}

@@ -1,8 +1,4 @@
 //! Our own server, with something of everything: nothing is wrong with it.
-#![expect(
-    clippy::unused_async,
-    reason = "handlers are async, whether or not they wait"
-)]
 
 mod asking;
 mod changing;

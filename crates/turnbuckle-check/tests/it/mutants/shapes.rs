@@ -17,7 +17,7 @@ fn envelopes() -> Vec<Mutant> {
         Mutant::new("shapes.envelope", "no `jsonrpc`")
             .answers("tools/list", |message| remove(message, "/", "jsonrpc")),
         Mutant::new("shapes.envelope", "`jsonrpc` is a number").answers("tools/list", |message| {
-            set(message, "/", "jsonrpc", 2.0.into())
+            set(message, "/", "jsonrpc", 2.0.into());
         }),
         Mutant::new("shapes.envelope", "both a result and an error").answers(
             "prompts/list",
@@ -27,7 +27,7 @@ fn envelopes() -> Vec<Mutant> {
                     "/",
                     "error",
                     json!({ "code": -32603, "message": "No" }),
-                )
+                );
             },
         ),
         Mutant::new("shapes.envelope", "a batch after there were batches")
@@ -67,27 +67,33 @@ fn envelopes() -> Vec<Mutant> {
 fn results() -> Vec<Mutant> {
     let modern = Revision::V2026_07_28;
     vec![
-        Mutant::new("shapes.initialize", "experiments are a list")
-            .answers("initialize", |message| {
-                set(message, "/result/capabilities", "experimental", json!([]))
-            }),
+        Mutant::new("shapes.initialize", "experiments are a list").answers(
+            "initialize",
+            |message| {
+                set(message, "/result/capabilities", "experimental", json!([]));
+            },
+        ),
         Mutant::new("shapes.initialize", "instructions are null")
             .in_revision(Revision::V2024_10_07)
             .answers("initialize", |message| {
-                set(message, "/result", "instructions", Value::Null)
+                set(message, "/result", "instructions", Value::Null);
             }),
-        Mutant::new("shapes.discover", "a capability is `true`")
-            .answers("server/discover", |message| {
-                set(message, "/result/capabilities", "logging", true.into())
-            }),
-        Mutant::new("shapes.discover", "instructions are null")
-            .answers("server/discover", |message| {
-                set(message, "/result", "instructions", Value::Null)
-            }),
+        Mutant::new("shapes.discover", "a capability is `true`").answers(
+            "server/discover",
+            |message| {
+                set(message, "/result/capabilities", "logging", true.into());
+            },
+        ),
+        Mutant::new("shapes.discover", "instructions are null").answers(
+            "server/discover",
+            |message| {
+                set(message, "/result", "instructions", Value::Null);
+            },
+        ),
         Mutant::new("shapes.server-info", "the version is a number")
             .in_revision(Revision::V2025_03_26)
             .answers("initialize", |message| {
-                set(message, "/result/serverInfo", "version", 1.into())
+                set(message, "/result/serverInfo", "version", 1.into());
             }),
         Mutant::new("shapes.server-info", "a server without a name").says(|saying| {
             remove(
@@ -99,32 +105,38 @@ fn results() -> Vec<Mutant> {
         Mutant::new("shapes.result-type", "no type").answers("tools/list", |message| {
             remove(message, "/result", "resultType");
         }),
-        Mutant::new("shapes.result-type", "a type that nobody knows")
-            .answers("prompts/list", |message| {
-                set(message, "/result", "resultType", "done".into())
-            }),
-        Mutant::new("shapes.result-type", "a list that is a task")
-            .answers("resources/templates/list", |message| {
-                set_result(message, json!({ "resultType": "task", "taskId": "x" }))
-            }),
+        Mutant::new("shapes.result-type", "a type that nobody knows").answers(
+            "prompts/list",
+            |message| {
+                set(message, "/result", "resultType", "done".into());
+            },
+        ),
+        Mutant::new("shapes.result-type", "a list that is a task").answers(
+            "resources/templates/list",
+            |message| {
+                set_result(message, json!({ "resultType": "task", "taskId": "x" }));
+            },
+        ),
         Mutant::new("shapes.caching", "no time")
             .answers("tools/list", |message| remove(message, "/result", "ttlMs")),
         Mutant::new("shapes.caching", "a negative time").answers("prompts/list", |message| {
-            set(message, "/result", "ttlMs", (-1).into())
+            set(message, "/result", "ttlMs", (-1).into());
         }),
-        Mutant::new("shapes.caching", "a scope that nobody knows")
-            .answers("resources/read", |message| {
-                set(message, "/result", "cacheScope", "shared".into())
-            }),
+        Mutant::new("shapes.caching", "a scope that nobody knows").answers(
+            "resources/read",
+            |message| {
+                set(message, "/result", "cacheScope", "shared".into());
+            },
+        ),
         Mutant::new("shapes.meta", "`_meta` is a list")
             .in_revision(Revision::V2025_11_25)
             .answers("tools/list", |message| {
-                set(message, "/result", "_meta", json!([]))
+                set(message, "/result", "_meta", json!([]));
             }),
         Mutant::new("shapes.meta", "`_meta` is null")
             .in_revision(modern)
             .answers("tools/list", |message| {
-                set(message, "/result", "_meta", Value::Null)
+                set(message, "/result", "_meta", Value::Null);
             }),
         Mutant::new("shapes.empty-results", "a pong").answers("ping", |message| {
             set_result(message, "pong".into());
@@ -158,16 +170,18 @@ fn lists() -> Vec<Mutant> {
             .answers("tools/list", |message| {
                 remove(message, "/result/tools/0/outputSchema", "type");
             }),
-        Mutant::new("shapes.resources", "a resource without a name")
-            .answers("resources/list", |message| {
-                remove(message, "/result/resources/0", "name")
-            }),
+        Mutant::new("shapes.resources", "a resource without a name").answers(
+            "resources/list",
+            |message| {
+                remove(message, "/result/resources/0", "name");
+            },
+        ),
         Mutant::new(
             "shapes.resources",
             "contents that are neither text nor binary",
         )
         .answers("resources/read", |message| {
-            remove(message, "/result/contents/0", "text")
+            remove(message, "/result/contents/0", "text");
         }),
         Mutant::new("shapes.resources", "binary contents that are no base64")
             .in_revision(Revision::V2025_03_26)
@@ -183,7 +197,7 @@ fn lists() -> Vec<Mutant> {
                     "/result/prompts/0",
                     "arguments",
                     json!([{ "required": false }]),
-                )
+                );
             },
         ),
         Mutant::new("shapes.prompts", "a message of the system").answers(
@@ -304,7 +318,7 @@ fn unasked() -> Vec<Mutant> {
                     "/result/completion",
                     "values",
                     json!([{ "value": "a" }]),
-                )
+                );
             }),
     ]
 }
