@@ -30,7 +30,8 @@ impl Poked {
     ) -> Result<Self, Unmet> {
         let message: Value = serde_json::from_str(text).unwrap_or_default();
         let headers = session.speech.headers(&message, session.id.as_deref());
-        let id = ids.first().cloned();
+        // Several answers may come one by one: then the end of all of them is waited for.
+        let id = ids.first().filter(|_| ids.len() == 1).cloned();
         let mut pending = session.send_text(id, text, headers, true).await?;
         let mut poked = Self {
             sent: pending.sent.unwrap_or_default(),
@@ -46,10 +47,18 @@ impl Poked {
             heard.extend(body);
         }
         if session.http().is_ok() {
-            let answer = session.answer(pending).await?;
-            poked.sent = answer.sent.unwrap_or_default();
-            poked.status = answer.status;
-            heard.extend(answer.before.iter().copied().chain(answer.received));
+            match session.answer(pending).await {
+                Ok(answer) => {
+                    poked.sent = answer.sent.unwrap_or_default();
+                    poked.status = answer.status;
+                    heard.extend(answer.before.iter().copied().chain(answer.received));
+                }
+                // Whether a stream ends is for another rule to judge.
+                Err(Unmet::Broken { entries, .. }) if ids.len() > 1 && entries.len() > 1 => {
+                    heard.extend(entries);
+                }
+                Err(unmet) => return Err(unmet),
+            }
         }
         poked.after = session.ask(session.speech.harmless(), Value::Null).await;
         match &poked.after {

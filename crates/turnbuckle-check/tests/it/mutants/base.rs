@@ -1,6 +1,7 @@
 //! Messages of JSON-RPC that are not quite right.
 
 use serde_json::{Value, json};
+use turnbuckle_check::report::Grade;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::mutant::{Mutant, Saying};
@@ -248,4 +249,27 @@ async fn each_with_errors_trips_its_rule() {
 #[tokio::test(start_paused = true)]
 async fn each_with_meta_trips_its_rule() {
     super::assert_each_trips_its_rule(meta()).await;
+}
+
+/// An array that is answered by a stream, one event for each answer, is as good as one that is answered by an array.
+#[tokio::test(start_paused = true)]
+async fn answers_of_a_batch_may_come_one_by_one() {
+    let server = Mutant::new("base.batch", "one by one").response(|_, responding| {
+        let body = responding.body.as_deref().unwrap_or_default();
+        let Ok(Value::Array(answers)) = serde_json::from_slice(body) else {
+            return;
+        };
+        let events = answers.iter().map(|answer| format!("data: {answer}\n\n"));
+        responding.body = Some(events.collect::<String>().into_bytes());
+        let kind = http::HeaderValue::from_static("text/event-stream");
+        responding.head.headers.insert("content-type", kind);
+    });
+
+    let report = server.check().await;
+
+    let mut batches = report
+        .rulings()
+        .filter(|(_, ruling)| ruling.rule.id == "base.batch");
+    let (_, ruling) = batches.next().expect("the rule binds in this revision");
+    assert_eq!(ruling.grade(), Grade::Pass, "{ruling:#?}");
 }
