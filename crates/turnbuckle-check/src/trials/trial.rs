@@ -105,13 +105,27 @@ impl Trial {
 
     /// Returns what the server asked its client meanwhile.
     pub(crate) fn questions(&self, visit: &Visit) -> Vec<Question> {
-        questions_within(&visit.tape, self.meanwhile.clone())
+        let mut questions = questions_within(&visit.tape, self.meanwhile.clone());
+        questions.retain(|question| self.is_heard_here(visit, question.at));
+        questions
+    }
+
+    /// Says whether something was heard in the conversation of the call.
+    ///
+    /// On lines another one may still be open, in which the server says something of its own accord.
+    fn is_heard_here(&self, visit: &Visit, at: usize) -> bool {
+        let sent = self.answers.first().and_then(|answer| answer.sent);
+        match sent.map(|sent| visit.tape.entry(sent)) {
+            Some(sent) if sent.head.is_none() => visit.tape.entry(at).channel == sent.channel,
+            _ => true,
+        }
     }
 
     /// Returns the notifications of this name that came meanwhile.
     pub(crate) fn heard(&self, visit: &Visit, method: &str) -> Vec<(usize, Value)> {
         messages_within(&visit.tape, Way::Received, self.meanwhile.clone())
             .filter(|message| message.value["method"] == method)
+            .filter(|message| self.is_heard_here(visit, message.at))
             .map(|message| (message.at, message.value))
             .collect()
     }
