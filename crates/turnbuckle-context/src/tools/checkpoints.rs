@@ -81,10 +81,12 @@ async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedCheckpoint
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchArgs {
+    /// A question or words.
     #[schemars(length(min = 1))]
     query: String,
     /// Absolute path.
     project_path: String,
+    /// At most so many.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -136,6 +138,7 @@ async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, Conte
 struct ListArgs {
     /// Absolute path.
     project_path: String,
+    /// At most so many.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,

@@ -35,6 +35,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 struct CreateArgs {
     /// `owner_<id>/project_<id>/<branch>`, as collection_list names them.
     collection_name: String,
+    /// Dimensions of its embeddings.
     vector_size: u32,
 }
 
@@ -67,6 +68,7 @@ async fn create(desk: Desk, args: CreateArgs, cx: Context) -> Result<Created, Co
 
 #[derive(Deserialize, JsonSchema)]
 struct DeleteArgs {
+    /// As collection_list names it.
     collection_name: String,
 }
 

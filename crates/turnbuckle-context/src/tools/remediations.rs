@@ -42,6 +42,7 @@ struct SaveArgs {
     project_path: Option<String>,
     /// When it happens.
     context: Option<String>,
+    /// tags: comma list.
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -77,6 +78,7 @@ struct SearchArgs {
     error_msg: String,
     /// Without it only shared fixes are searched.
     project_path: Option<String>,
+    /// At most so many.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,

@@ -37,6 +37,7 @@ struct SaveArgs {
     description: String,
     /// The instructions, Markdown (at most 50000 characters).
     content: String,
+    /// Words to find it by.
     tags: Option<Vec<String>>,
 }
 
@@ -56,8 +57,10 @@ async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedSkill, Con
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchArgs {
+    /// A question or words.
     #[schemars(length(min = 1))]
     query: String,
+    /// At most so many.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,

@@ -34,6 +34,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 
 #[derive(Deserialize, JsonSchema)]
 struct StatusArgs {
+    /// Of an earlier answer.
     operation_id: Option<String>,
     /// Absolute path.
     project_path: Option<String>,

@@ -33,6 +33,7 @@ pub(super) enum TargetType {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Close {
+    /// As debug_create_session returned it.
     pub(super) session_id: String,
 }
 
@@ -47,7 +48,9 @@ pub(super) struct Enable {
 pub(super) struct Query {
     /// Only what is newer than this entry.
     pub(super) since_id: Option<u64>,
+    /// Only calls that begin, or only those that end.
     pub(super) entry_type: Option<EntryType>,
+    /// At most so many.
     #[serde(default = "hundred")]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) max_results: u16,
@@ -57,8 +60,10 @@ pub(super) struct Query {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct TreeArguments {
+    /// How the tree is written.
     #[serde(default)]
     pub(super) format: Format,
+    /// How deep to go; default all the way.
     pub(super) max_depth: Option<u32>,
     /// Only what is newer than this entry.
     pub(super) since_id: Option<u64>,

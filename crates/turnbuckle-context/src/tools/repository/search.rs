@@ -27,10 +27,12 @@ const REFRESH: Duration = Duration::from_millis(150);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SearchArgs {
+    /// A question, words or names.
     #[schemars(length(min = 1))]
     query: String,
     /// Absolute path.
     project_path: String,
+    /// At most so many.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,

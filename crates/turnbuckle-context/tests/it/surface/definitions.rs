@@ -52,3 +52,14 @@ async fn every_definition_is_complete() {
         assert_eq!(hints["openWorldHint"], false, "{name}");
     }
 }
+
+#[tokio::test]
+async fn every_argument_is_described() {
+    for tool in tools().await {
+        let arguments = tool["inputSchema"]["properties"].as_object();
+        for (argument, schema) in arguments.into_iter().flatten() {
+            let what = schema["description"].as_str().unwrap_or_default();
+            assert!(what.len() > 5, "{argument} of {}", tool["name"]);
+        }
+    }
+}
