@@ -1,4 +1,4 @@
-//! The judged queries: a file per package below `eval/queries`.
+//! Judged queries: a file per package, ours below `eval/queries`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub(crate) struct Judged {
 pub(crate) struct Query {
     pub(crate) text: String,
     pub(crate) kind: Kind,
+    /// What those who wrote it call questions of this sort, if they tell more of them apart than `kind` does.
+    pub(crate) category: Option<String>,
     pub(crate) relevant: Vec<Relevant>,
 }
 
@@ -58,11 +60,15 @@ pub(crate) struct Relevant {
 }
 
 impl Judged {
-    /// All of them, by name.
+    /// All of ours, by name.
     pub(crate) fn all() -> Result<Vec<Self>, Failure> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries");
+        Self::all_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("queries"))
+    }
+
+    /// All that have their file in this folder, by name.
+    pub(crate) fn all_in(folder: &Path) -> Result<Vec<Self>, Failure> {
         let mut files: Vec<PathBuf> = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(|error| Failure::at(&folder, error))? {
+        for entry in fs::read_dir(folder).map_err(|error| Failure::at(folder, error))? {
             let path = entry?.path();
             if path.extension().is_some_and(|ending| ending == "toml") {
                 files.push(path);

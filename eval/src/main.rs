@@ -10,11 +10,13 @@ mod failure;
 mod indexed;
 mod judged;
 mod measure;
+mod others;
 mod pool;
 mod report;
 mod repositories;
 mod scale;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::failure::Failure;
@@ -23,10 +25,13 @@ use crate::report::Report;
 const USAGE: &str = "\
 usage: turnbuckle-eval [--json] [--misses] cosqa
        turnbuckle-eval [--json] [--misses] repositories [FOLDER...]
+       turnbuckle-eval [--json] others FOLDER [PACKAGE...]
        turnbuckle-eval pool [FOLDER...]
        turnbuckle-eval scale files|checkpoints [COUNT]
 
 cosqa         500 questions to 6,267 functions; the data is below $TURNBUCKLE_DATA
+others        queries that others wrote: FOLDER has them and the packages, as
+              eval/semble.py leaves them; all packages, or those named
 pool          prints what the search finds and nobody has judged yet
 scale         files [COUNT]: indexes a repository of so many files (50,000);
               checkpoints [COUNT]: searches in a memory of so many (100,000)
@@ -76,6 +81,9 @@ fn measure(words: &[String]) -> Result<Report, Failure> {
     match words {
         [command] if command == "cosqa" => cosqa::measure(),
         [command, folders @ ..] if command == "repositories" => repositories::measure(folders),
+        [command, folder, packages @ ..] if command == "others" => {
+            others::measure(Path::new(folder), packages)
+        }
         _ => Err(Failure::new(USAGE)),
     }
 }

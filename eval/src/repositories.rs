@@ -18,10 +18,11 @@ const GOAL: f64 = 0.80;
 const FLOORS: [(&str, f64); 2] = [(TUNED, 0.73), (PLAINLY, 0.80)];
 
 /// What one query was worth.
-struct Answered {
+pub(crate) struct Answered {
     tuned: bool,
     asked: Asked,
     kind: Kind,
+    pub(crate) category: Option<String>,
     worth: Worth,
     time: Duration,
 }
@@ -71,7 +72,12 @@ pub(crate) fn found(
         let message = format!("there is no {}: run eval/fetch.py first", judged.folder());
         return Err(Failure::new(message));
     };
-    let index = Indexed::new(&folder)?;
+    ask(judged, &folder, limit)
+}
+
+/// Asks each query about the package in this folder.
+pub(crate) fn ask(judged: &Judged, folder: &Path, limit: usize) -> Result<Vec<Found>, Failure> {
+    let index = Indexed::new(folder)?;
     let search = |query: &Query| {
         let begun = Instant::now();
         let files = index.search(&query.text, limit)?;
@@ -96,7 +102,8 @@ fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     itself.or_else(|| inside().find(|folder| folder.is_dir()))
 }
 
-fn weigh(judged: &Judged, found: Vec<Found>, misses: &mut Vec<Miss>) -> Vec<Answered> {
+/// Weighs what was found for the queries about a package, and adds what may be shown of it to the misses.
+pub(crate) fn weigh(judged: &Judged, found: Vec<Found>, misses: &mut Vec<Miss>) -> Vec<Answered> {
     let mut answered = Vec::with_capacity(judged.queries.len());
     for (query, Found { files, time }) in judged.queries.iter().zip(found) {
         let grades: Vec<u32> = files.iter().map(|path| query.grade(path)).collect();
@@ -119,6 +126,7 @@ fn weigh(judged: &Judged, found: Vec<Found>, misses: &mut Vec<Miss>) -> Vec<Answ
             tuned: judged.tuned,
             asked: judged.asked,
             kind: query.kind,
+            category: query.category.clone(),
             worth,
             time,
         });
@@ -126,12 +134,13 @@ fn weigh(judged: &Judged, found: Vec<Found>, misses: &mut Vec<Miss>) -> Vec<Answ
     answered
 }
 
-fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered>) -> Row {
+pub(crate) fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered>) -> Row {
     let answered: Vec<&Answered> = answered.collect();
     let worths: Vec<Worth> = answered.iter().map(|one| one.worth).collect();
     let times = answered.iter().map(|one| one.time).collect();
     let of = |kind: Kind| {
-        let some = answered.iter().filter(move |one| one.kind == kind);
+        let mut some = answered.iter().filter(|one| one.kind == kind).peekable();
+        some.peek()?;
         Some(Worth::mean(some.map(|one| one.worth)).ndcg)
     };
     Row {
