@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde::Serialize;
 use turnbuckle::client::{Client, EraChoice, Target, http::Http, stdio::Child};
 use turnbuckle_bench::{
     Failure,
@@ -30,6 +30,12 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// What `echo` takes: a type, as the bare client has one too.
+#[derive(Serialize)]
+struct Echo<'a> {
+    message: &'a str,
+}
+
 async fn connect(plan: &Plan) -> Result<Client, Failure> {
     let server: Target = match &plan.server {
         Server::Url(url) => Http::new(url).into(),
@@ -48,7 +54,7 @@ async fn connect(plan: &Plan) -> Result<Client, Failure> {
 
 async fn call(client: Client, calls: u64, message: Arc<str>) -> Result<(), Failure> {
     for _ in 0..calls {
-        let arguments = json!({ "message": &*message });
+        let arguments = Echo { message: &message };
         let said = client.call_tool("echo", arguments).await?.text();
         if said != *message {
             return Err(format!("wrong answer: {said:.300}").into());

@@ -16,6 +16,9 @@
 //! A thread of its own reads, and runs each handler up to its first pause; what is ready by then is answered without
 //! waking anyone. So a handler that computes for long without a pause holds up what comes after it: declare it with
 //! [`Tool::blocking`](crate::Tool::blocking).
+//!
+//! With that thread a runtime on one thread, `#[tokio::main(flavor = "current_thread")]`, is enough for most servers, and
+//! starts a little sooner.
 
 #[cfg(not(unix))]
 #[path = "stdio/plain.rs"]

@@ -4,7 +4,7 @@ mod error;
 mod handler;
 mod output;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -58,7 +58,8 @@ pub struct Tool {
     pub(crate) definition: Definition,
     pub(crate) invoke: Arc<dyn Invoke>,
     pub(crate) param_headers: Vec<MirroredParam>,
-    pub(crate) fingerprint: [u8; 16],
+    /// Made by the first call that may have rounds: a start has better things to do.
+    fingerprint: OnceLock<[u8; 16]>,
     pub(crate) visibility: Visibility,
     pub(crate) needs: Needs,
     /// Checks structured output against the schema that is declared for it.
@@ -160,12 +161,11 @@ impl Tool {
             panic!("the input schema of `{name}` marks a header wrongly: {error}")
         });
         let param_headers = marks.into_iter().map(MirroredParam::from).collect();
-        let fingerprint = fingerprint(&name, &input);
         let tool = Self {
             definition: Definition::new(name, input),
             invoke,
             param_headers,
-            fingerprint,
+            fingerprint: OnceLock::new(),
             visibility: Visibility::default(),
             needs: Needs::default(),
             promise: None,
@@ -284,9 +284,24 @@ impl Tool {
 
     /// The same tool under another name.
     pub(crate) fn renamed(mut self, name: String) -> Self {
-        self.fingerprint = fingerprint(&name, &self.definition.input_schema);
+        self.fingerprint = OnceLock::new();
         self.definition.name = name;
         self
+    }
+
+    /// What must stay the same for a half-finished call to go on: a changed tool starts over.
+    pub(crate) fn fingerprint(&self) -> [u8; 16] {
+        *self.fingerprint.get_or_init(|| {
+            let input = serde_json::to_vec(&self.definition.input_schema).unwrap_or_default();
+            let hash = Sha256::new()
+                .chain_update(&self.definition.name)
+                .chain_update([0])
+                .chain_update(input)
+                .finalize();
+            let mut short = [0; 16];
+            short.copy_from_slice(&hash[..16]);
+            short
+        })
     }
 
     /// Why a result is not what the output schema promises, if anyone wants to know.
@@ -348,17 +363,6 @@ pub(crate) fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-/// What must stay the same for a half-finished call to go on: a changed tool starts over.
-fn fingerprint(name: &str, input: &Map<String, Value>) -> [u8; 16] {
-    let mut hash = Sha256::new();
-    hash.update(name.as_bytes());
-    hash.update([0]);
-    hash.update(serde_json::to_vec(input).unwrap_or_default());
-    let mut short = [0; 16];
-    short.copy_from_slice(&hash.finalize()[..16]);
-    short
-}
-
 impl Listed for Tool {
     const MEMBER: &'static str = "tools";
 
@@ -384,5 +388,22 @@ impl std::fmt::Debug for Tool {
         f.debug_struct("Tool")
             .field("name", &self.definition.name)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_is_made_when_it_is_asked_for_and_again_for_another_name() {
+        let tool = Tool::new("now", async || Ok::<_, ToolError>(String::new()));
+        assert!(tool.fingerprint.get().is_none());
+
+        let before = tool.fingerprint();
+        let renamed = tool.clone().renamed("then".to_owned());
+
+        assert_eq!(tool.fingerprint(), before);
+        assert_ne!(renamed.fingerprint(), before);
     }
 }

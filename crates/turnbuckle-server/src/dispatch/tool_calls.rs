@@ -50,7 +50,7 @@ impl Arrived<'_, '_> {
             method: "tools/call",
             name: about.definition.name.clone(),
             arguments: arguments.to_owned(),
-            fingerprint: about.fingerprint,
+            fingerprint: about.fingerprint(),
         };
         self.run(subject, arguments, move |arguments, cx| {
             if asks_first {

@@ -1,5 +1,7 @@
 //! Values that leave the server and must come back unchanged: request state and cursors.
 
+use std::sync::OnceLock;
+
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305, XNonce,
@@ -14,8 +16,11 @@ const NONCE: usize = 24;
 ///
 /// Text form: Base64url of key id, nonce and ciphertext (XChaCha20-Poly1305).
 pub(crate) struct Keys {
-    keys: Vec<([u8; KEY_ID], XChaCha20Poly1305)>,
+    /// Those that nobody gave are made when something is sealed or opened: few servers ever do.
+    keys: OnceLock<Vec<Key>>,
 }
+
+type Key = ([u8; KEY_ID], XChaCha20Poly1305);
 
 /// A sealed value that cannot be opened: altered, sealed for something else, or under a key that is gone.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,21 +29,28 @@ pub(crate) struct Unsealed;
 impl Keys {
     /// Keys of this process only.
     pub(crate) fn random() -> Self {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).expect("the operating system gives random bytes");
-        Self::new(&[secret.to_vec()])
+        Self {
+            keys: OnceLock::new(),
+        }
     }
 
     /// Keys made of secrets that several processes share. The first seals.
     pub(crate) fn new(secrets: &[Vec<u8>]) -> Self {
-        Self {
-            keys: secrets.iter().map(|secret| derive(secret)).collect(),
-        }
+        let keys: Vec<_> = secrets.iter().map(|secret| derive(secret)).collect();
+        Self { keys: keys.into() }
+    }
+
+    fn all(&self) -> &[Key] {
+        self.keys.get_or_init(|| {
+            let mut secret = [0; 32];
+            getrandom::fill(&mut secret).expect("the operating system gives random bytes");
+            vec![derive(&secret)]
+        })
     }
 
     /// Seals `plain` for `purpose`: only who names the same purpose can open it.
     pub(crate) fn seal(&self, plain: &[u8], purpose: &[u8]) -> String {
-        let (id, cipher) = self.keys.first().expect("a server always has a key");
+        let (id, cipher) = self.all().first().expect("a server always has a key");
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
         let sealed = cipher
@@ -59,7 +71,7 @@ impl Keys {
         let (id, rest) = bytes.split_at_checked(KEY_ID).ok_or(Unsealed)?;
         let (nonce, sealed) = rest.split_at_checked(NONCE).ok_or(Unsealed)?;
         let (_, cipher) = self
-            .keys
+            .all()
             .iter()
             .find(|(known, _)| known == id)
             .ok_or(Unsealed)?;
@@ -75,7 +87,7 @@ impl Keys {
     }
 }
 
-fn derive(secret: &[u8]) -> ([u8; KEY_ID], XChaCha20Poly1305) {
+fn derive(secret: &[u8]) -> Key {
     let key = Sha256::new_with_prefix(b"turnbuckle sealing key\0")
         .chain_update(secret)
         .finalize();
@@ -105,6 +117,17 @@ mod tests {
 
         assert_eq!(keys.open(&text, b"tools/call"), Ok(b"state".to_vec()));
         assert_eq!(keys.open(&text, b"prompts/get"), Err(Unsealed));
+    }
+
+    #[test]
+    fn a_random_key_is_made_when_it_is_needed_and_stays() {
+        let keys = Keys::random();
+        assert!(keys.keys.get().is_none());
+
+        let texts = [keys.seal(b"first", b""), keys.seal(b"second", b"")];
+
+        assert_eq!(keys.open(&texts[0], b""), Ok(b"first".to_vec()));
+        assert_eq!(keys.open(&texts[1], b""), Ok(b"second".to_vec()));
     }
 
     #[test]
