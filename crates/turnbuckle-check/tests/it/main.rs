@@ -5,6 +5,7 @@
 mod clients;
 mod compliance;
 mod good;
+mod hostile;
 mod mutant;
 mod mutants;
 mod process;
