@@ -86,8 +86,8 @@ async fn reached(target: &Target, patience: Duration) -> Result<(), String> {
             let opened = timeout(patience, open()).await.map_err(|_| limit())?;
             opened.map(drop).map_err(|error| error.to_string())
         }
-        Reach::Child(child) => {
-            let started = child.start().map_err(|error| chain(&error))?;
+        Reach::Child(starter) => {
+            let started = starter.child.start().map_err(|error| chain(&error))?;
             match timeout(DYING, started.process.died()).await {
                 Ok(died) => Err(died.to_string()),
                 Err(_) => Ok(()),

@@ -3,11 +3,12 @@
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::catalogue;
@@ -32,6 +33,12 @@ use crate::visit::Visit;
 ///
 /// Outside of a tokio runtime with time and I/O enabled.
 pub async fn check_server(target: &Target, options: &Options) -> Result<Report, NotChecked> {
+    let checked = check(target, options).await;
+    target.dismiss();
+    checked
+}
+
+async fn check(target: &Target, options: &Options) -> Result<Report, NotChecked> {
     let begun = Instant::now();
     let mut report = Report::new(Role::Server, &target.label);
     let mut visits = side_by_side(target, options).await;
@@ -114,7 +121,7 @@ async fn visit(target: &Target, options: &Options, revision: Revision, count: &C
         .partition(|rule| matches!(rule.check, Check::Look(_)));
     for rule in asking.into_iter().chain(looking) {
         count.begin(options, revision, rule);
-        visit.renew();
+        visit.renew().await;
         let outcome = judge(rule, &visit).await;
         let verdict = Verdict::of(outcome, &visit.tape);
         run.rulings.push(Ruling::new(rule, revision, verdict));
@@ -175,10 +182,20 @@ async fn spoken(visit: &Visit) -> Result<(), String> {
     }
 }
 
+/// How long an answer is waited for that would have come already.
+const MOMENT: Duration = Duration::from_millis(100);
+
 /// Says whether a server without `server/discover` answers in the way of a revision without handshake.
 async fn lists_something(session: &Session) -> bool {
+    let mut asked = Vec::new();
     for method in ["tools/list", "resources/list", "prompts/list"] {
-        let answer = session.ask(method, Value::Null).await;
+        asked.extend(session.begin(method, Value::Null).await);
+    }
+    // Whoever answers none of them is waited for only once.
+    let until = Instant::now() + session.patience;
+    for pending in asked {
+        let left = until.saturating_duration_since(Instant::now());
+        let answer = session.answer_within(pending, left.max(MOMENT)).await;
         if answer.is_ok_and(|answer| answer.value["result"]["resultType"].is_string()) {
             return true;
         }

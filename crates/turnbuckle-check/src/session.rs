@@ -11,7 +11,7 @@ mod tests;
 use std::{
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
     time::Duration,
 };
@@ -53,6 +53,8 @@ pub(crate) struct Session {
     unasked: Unasked,
     /// Answers that came while another one was waited for.
     aside: Mutex<Vec<usize>>,
+    /// Whether an answer did not come, so that it is not known if any will.
+    doubted: AtomicBool,
 }
 
 /// What carries a conversation.
@@ -95,6 +97,7 @@ impl Session {
             heard: Mutex::default(),
             unasked: Unasked::default(),
             aside: Mutex::default(),
+            doubted: AtomicBool::new(false),
         })
     }
 
@@ -229,7 +232,8 @@ impl Session {
     ///
     /// On HTTP a response without a message is an answer too: one with a status and nothing else.
     pub(crate) async fn answer(&self, pending: Pending) -> Result<Answer, Unmet> {
-        self.answer_within(pending, self.patience).await
+        let warming = self.line().map_or(Duration::ZERO, Line::warming);
+        self.answer_within(pending, self.patience + warming).await
     }
 
     /// Waits for the answer for so long.
@@ -246,6 +250,8 @@ impl Session {
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             let (own, said) = match &mut pending.posting {
+                // Whoever talks without end does not answer either.
+                _ if left.is_zero() => (false, None),
                 Some(posting) => tokio::select! {
                     biased;
                     said = posting.next(left) => (true, said),
@@ -253,8 +259,13 @@ impl Session {
                 },
                 None => (false, self.elsewhere(left).await),
             };
+            if self.tape.is_full() {
+                return Err(Unmet::not_tested(Tape::too_much()));
+            }
             match said {
                 None => {
+                    self.doubted
+                        .fetch_or(patience >= self.patience, Ordering::Relaxed);
                     let what = format!("no answer within {patience:?}");
                     return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
                 }
@@ -299,8 +310,14 @@ impl Session {
     /// On HTTP+SSE that is no answer yet. Where nothing is posted, there is nothing to wait for.
     pub(crate) async fn taken(&self, pending: &mut Pending) -> (Option<u16>, Option<usize>) {
         let mut body = None;
+        let until = tokio::time::Instant::now() + self.patience;
         while let Some(posting) = &mut pending.posting {
-            match posting.next(self.patience).await {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let said = match left.is_zero() {
+                true => None,
+                false => posting.next(left).await,
+            };
+            match said {
                 Some(Said::Head(status, number)) => pending.head(status, number),
                 Some(Said::Message(number)) => body = Some(number),
                 Some(Said::End(_)) | None => pending.posting = None,
@@ -373,6 +390,9 @@ impl Session {
         let before = self.heard().len();
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
+            if left.is_zero() {
+                break;
+            }
             match self.elsewhere(left).await {
                 Some(Said::Message(number)) => self.hear_entry(number).await,
                 Some(Said::Head(..)) => {}
@@ -402,6 +422,15 @@ impl Session {
     /// Says whether the server has ended it. What HTTP carries has no end.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(&self.channel, Channel::Lines(line) if line.has_ended())
+    }
+
+    /// Says whether nothing can be found out in it any more: the server has ended it, or answers nothing at all.
+    pub(crate) async fn is_lost(&self) -> bool {
+        if self.has_ended() {
+            return true;
+        }
+        let doubted = self.doubted.swap(false, Ordering::Relaxed);
+        doubted && self.ask(self.speech.harmless(), Value::Null).await.is_err()
     }
 
     /// Returns the line, where each message is one.
@@ -439,12 +468,23 @@ impl Session {
         self.hear(number, &message).await;
     }
 
-    /// Takes down what nobody asked for, and answers it if it is a request.
+    /// Takes down what nobody asked for, and answers what is a request: itself, or those in a batch.
     async fn hear(&self, number: usize, message: &Value) {
         self.heard
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(number);
+        match message {
+            Value::Array(all) => {
+                for message in all {
+                    self.reply(message).await;
+                }
+            }
+            message => self.reply(message).await,
+        }
+    }
+
+    async fn reply(&self, message: &Value) {
         let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
             return;
         };

@@ -1,16 +1,21 @@
 //! All that was said, by both sides.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::Value;
 
-/// The longest text of an entry that is kept whole.
-const LONGEST: usize = 4 * 1024 * 1024;
+/// How much of what the other side says is taken down, in bytes and in entries: whoever says more is not listened to any more.
+const ROOM: usize = 128 * 1024 * 1024;
+const ENTRIES: usize = 100_000;
 
 /// All that was said, in the order in which it was.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tape {
     entries: Arc<Mutex<Vec<Entry>>>,
+    received: Arc<AtomicUsize>,
     beside: bool,
 }
 
@@ -77,11 +82,7 @@ impl Entry {
         Self::new(Way::Received, channel, text.into())
     }
 
-    fn new(way: Way, channel: usize, mut text: String) -> Self {
-        if text.len() > LONGEST {
-            let end = (0..=LONGEST).rev().find(|&end| text.is_char_boundary(end));
-            text.truncate(end.unwrap_or_default());
-        }
+    fn new(way: Way, channel: usize, text: String) -> Self {
         Self {
             way,
             channel,
@@ -125,6 +126,7 @@ impl Tape {
 
     /// Takes something down; returns its number.
     pub(crate) fn push(&self, entry: Entry) -> usize {
+        self.weigh(&entry);
         let mut entries = self.entries();
         entries.push(Entry {
             beside: self.beside,
@@ -136,8 +138,30 @@ impl Tape {
     /// Changes an entry, for example when the body of a response has come.
     pub(crate) fn amend(&self, number: usize, change: impl FnOnce(&mut Entry)) {
         if let Some(entry) = self.entries().get_mut(number) {
+            let before = entry.text.len();
             change(entry);
             entry.read = Arc::default();
+            let more = entry.text.len().saturating_sub(before);
+            self.received.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// Says whether the other side has said more than anybody wants to know.
+    pub(crate) fn is_full(&self) -> bool {
+        self.received.load(Ordering::Relaxed) > ROOM || self.len() > ENTRIES
+    }
+
+    /// Says why nobody listens any more.
+    pub(crate) fn too_much() -> String {
+        format!(
+            "the server has said more than {} MiB, or {ENTRIES} messages",
+            ROOM >> 20
+        )
+    }
+
+    fn weigh(&self, entry: &Entry) {
+        if entry.way == Way::Received {
+            self.received.fetch_add(entry.text.len(), Ordering::Relaxed);
         }
     }
 

@@ -7,7 +7,7 @@ use turnbuckle_client::{http::Http, stdio::Child};
 use turnbuckle_protocol::revision::Revision;
 
 use crate::rule::On;
-use crate::wire::pool::Pool;
+use crate::wire::{pool::Pool, starter::Starter};
 
 /// A server to check, and how to reach it.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub(crate) enum Reach {
     /// By HTTP.
     Http(Web),
     /// As a process that is started anew for every conversation.
-    Child(Child),
+    Child(Starter),
     /// By a pair of byte streams that somebody opens.
     Streams(Opener),
 }
@@ -95,7 +95,7 @@ impl Target {
     pub fn child(label: impl Into<String>, child: Child) -> Self {
         Self {
             label: label.into(),
-            way: Reach::Child(child),
+            way: Reach::Child(Starter::new(child)),
         }
     }
 
@@ -129,6 +129,13 @@ impl Target {
             On::HttpSse => matches!(&self.way, Reach::Http(web) if web.http_sse),
             On::Lines => matches!(self.way, Reach::Child(_) | Reach::Streams(_)),
             On::Stdio => matches!(self.way, Reach::Child(_)),
+        }
+    }
+
+    /// Lets go of what was only kept for those who might come.
+    pub(crate) fn dismiss(&self) {
+        if let Reach::Child(starter) = &self.way {
+            starter.dismiss();
         }
     }
 

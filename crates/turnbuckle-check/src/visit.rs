@@ -1,11 +1,11 @@
 //! A server, met in one revision on one transport.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 use turnbuckle_protocol::revision::Revision;
 
 use crate::discovery::{Call, Discovered, List, Read, get_prompts, read_resources};
@@ -13,7 +13,7 @@ use crate::lives::Lives;
 use crate::options::Options;
 use crate::outcome::Unmet;
 use crate::server::{Findings, Gathered};
-use crate::session::Session;
+use crate::session::{Answer, Session};
 use crate::speech::Speech;
 use crate::tape::Tape;
 use crate::target::{Reach, Target};
@@ -22,6 +22,9 @@ use crate::wire::http::Caller;
 
 /// How many conversations are begun for rules to share: a server that ends them all is not kept alive for ever.
 const SESSIONS: usize = 8;
+
+/// How often in a row a conversation of one's own may not begin before nobody tries it any more.
+const FAILURES: usize = 3;
 
 /// A server, met in one revision on one transport: what rules look at.
 pub(crate) struct Visit {
@@ -33,8 +36,11 @@ pub(crate) struct Visit {
     pub(crate) options: Options,
     /// All that was said in this revision.
     pub(crate) tape: Tape,
-    sessions: [OnceCell<Result<Session, Unmet>>; SESSIONS],
-    current: AtomicUsize,
+    shared: Shared,
+    rough: Shared,
+    failures: AtomicUsize,
+    /// What the server answered to handshakes, by the version that was asked for.
+    pub(crate) offers: Mutex<HashMap<String, Answer>>,
     discovered: OnceCell<Result<Discovered, Unmet>>,
     read: OnceCell<Vec<Read>>,
     prompted: OnceCell<Vec<Read>>,
@@ -54,8 +60,10 @@ impl Visit {
             target: target.clone(),
             options: options.clone(),
             tape: Tape::default(),
-            sessions: Default::default(),
-            current: AtomicUsize::new(0),
+            shared: Shared::default(),
+            rough: Shared::default(),
+            failures: AtomicUsize::new(0),
+            offers: Mutex::default(),
             discovered: OnceCell::new(),
             read: OnceCell::new(),
             prompted: OnceCell::new(),
@@ -68,25 +76,39 @@ impl Visit {
 
     /// Returns the conversation that most rules share, begun properly.
     ///
-    /// Whoever may break it uses [`fresh`](Self::fresh) instead.
+    /// Whoever may break it uses [`fresh`](Self::fresh) or [`rough`](Self::rough) instead.
     pub(crate) async fn session(&self) -> Result<&Session, Unmet> {
-        let session = &self.sessions[self.current.load(Ordering::Relaxed)];
-        let session = session.get_or_init(|| self.fresh()).await;
-        session.as_ref().map_err(|unmet| unmet.clone().aside())
+        self.shared.get(self).await
     }
 
-    /// Lets the rules to come share another conversation if the server has ended this one.
-    pub(crate) fn renew(&self) {
-        let current = self.current.load(Ordering::Relaxed);
-        let ended =
-            matches!(self.sessions[current].get(), Some(Ok(session)) if session.has_ended());
-        if ended && current + 1 < SESSIONS {
-            self.current.store(current + 1, Ordering::Relaxed);
-        }
+    /// Returns a conversation for those who say odd things: it may break, and then the next who asks gets another.
+    pub(crate) async fn rough(&self) -> Result<&Session, Unmet> {
+        self.rough.get(self).await
+    }
+
+    /// Lets the rules to come share other conversations if the server has ended these, or answers nothing there any more.
+    pub(crate) async fn renew(&self) {
+        self.shared.renew().await;
+        self.rough.renew().await;
     }
 
     /// Begins a conversation of one's own: another process, another session.
     pub(crate) async fn fresh(&self) -> Result<Session, Unmet> {
+        if self.failures.load(Ordering::Relaxed) >= FAILURES {
+            let why = format!("the server began no conversation {FAILURES} times in a row");
+            return Err(Unmet::not_tested(why));
+        }
+        let begun = self.begin().await;
+        match &begun {
+            Ok(_) => self.failures.store(0, Ordering::Relaxed),
+            Err(_) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        begun
+    }
+
+    async fn begin(&self) -> Result<Session, Unmet> {
         let mut session = self.silent().await?;
         session.begin_properly().await.map_err(Unmet::aside)?;
         Ok(session)
@@ -197,5 +219,35 @@ impl Visit {
     pub(crate) async fn trials(&self) -> Result<&Trials, Unmet> {
         let trials = self.trials.get_or_init(|| Trials::make(self)).await;
         trials.as_ref().map_err(|unmet| unmet.clone().aside())
+    }
+}
+
+/// A conversation that rules share, and those that come after it when it has ended.
+#[derive(Default)]
+struct Shared {
+    sessions: [OnceCell<Result<Session, Unmet>>; SESSIONS],
+    current: AtomicUsize,
+}
+
+impl Shared {
+    async fn get(&self, visit: &Visit) -> Result<&Session, Unmet> {
+        let Some(session) = self.sessions.get(self.current.load(Ordering::Relaxed)) else {
+            let why = format!(
+                "the server has ended {SESSIONS} conversations, or answers no more in them"
+            );
+            return Err(Unmet::not_tested(why));
+        };
+        let session = session.get_or_init(|| visit.fresh()).await;
+        session.as_ref().map_err(|unmet| unmet.clone().aside())
+    }
+
+    async fn renew(&self) {
+        let current = self.current.load(Ordering::Relaxed);
+        let session = self.sessions.get(current).and_then(OnceCell::get);
+        if let Some(Ok(session)) = session
+            && session.is_lost().await
+        {
+            self.current.store(current + 1, Ordering::Relaxed);
+        }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod http;
 pub(crate) mod http_sse;
 pub(crate) mod line;
 pub(crate) mod pool;
+pub(crate) mod starter;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

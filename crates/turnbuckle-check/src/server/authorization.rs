@@ -170,9 +170,10 @@ async fn resource(visit: &Visit) -> Outcome {
         return Err(Unmet::not_tested("the metadata names no resource"));
     };
     let caller = visit.caller()?;
-    let rest = resource.split_once("://").map_or("", |(_, rest)| rest);
+    let (scheme, rest) = resource.split_once("://").unwrap_or_default();
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    if !host.eq_ignore_ascii_case(caller.host()) && is_local(visit)? {
+    let same = without_port(host, scheme).eq_ignore_ascii_case(without_port(caller.host(), scheme));
+    if !same && is_local(visit)? {
         return Err(Unmet::not_tested(
             "the server is reached by another name than its own",
         ));
@@ -182,13 +183,22 @@ async fn resource(visit: &Visit) -> Outcome {
     let above = ours
         .strip_prefix(path)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    match above && host.eq_ignore_ascii_case(caller.host()) {
+    match above && same {
         true => Seen::at(found.entries),
         false => Err(Unmet::broken(
             format!("the metadata is about `{resource}`"),
             found.entries,
         )),
     }
+}
+
+/// Leaves out a port that goes without saying.
+fn without_port<'a>(host: &'a str, scheme: &str) -> &'a str {
+    let port = match scheme {
+        "https" => ":443",
+        _ => ":80",
+    };
+    host.strip_suffix(port).unwrap_or(host)
 }
 
 async fn servers(visit: &Visit) -> Outcome {
@@ -276,5 +286,20 @@ async fn refused(visit: &Visit) -> Result<Door, Unmet> {
         status => Err(Unmet::not_tested(format!(
             "the server refuses with the status {status}"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_port;
+
+    #[test]
+    fn a_port_that_goes_without_saying_makes_no_difference() {
+        assert_eq!(without_port("example.com:443", "https"), "example.com");
+        assert_eq!(without_port("example.com:80", "http"), "example.com");
+        assert_eq!(
+            without_port("example.com:8443", "https"),
+            "example.com:8443"
+        );
     }
 }

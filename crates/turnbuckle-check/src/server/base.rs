@@ -199,9 +199,7 @@ async fn notifications_unanswered(visit: &Visit) -> Outcome {
     let answer = heard.into_iter().find(|&number| {
         let message = visit.tape.entry(number).json().unwrap_or_default();
         let has = |name| message.get(name).is_some();
-        !has("method")
-            && (has("error") || has("result"))
-            && message.get("id").is_none_or(Value::is_null)
+        !has("method") && (has("error") || has("result")) && answers_nothing(visit, &message)
     });
     match answer {
         Some(answer) => Err(Unmet::broken(
@@ -210,6 +208,16 @@ async fn notifications_unanswered(visit: &Visit) -> Outcome {
         )),
         None => Seen::at(sent.into_iter().chain(after.entries())),
     }
+}
+
+/// Says whether an answer has no id, or one by which nobody asked.
+fn answers_nothing(visit: &Visit, message: &Value) -> bool {
+    let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
+        return true;
+    };
+    let mut all = visit.tape.all().into_iter();
+    let asked = |message: Value| message.get("id") == Some(id);
+    !all.any(|(_, entry)| entry.way == Way::Sent && entry.json().is_some_and(asked))
 }
 
 async fn ping(visit: &Visit) -> Outcome {

@@ -1,8 +1,10 @@
 //! Methods, status codes and headers of HTTP.
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use turnbuckle_protocol::revision::Revision;
 
+use super::eras::legacy;
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
 use crate::session::{Answer, Session};
@@ -156,7 +158,15 @@ async fn notification(visit: &Visit) -> Outcome {
 async fn get(visit: &Visit) -> Outcome {
     // A server may allow one stream for each session, and the shared one may have its own.
     let session = visit.fresh().await?;
-    let reply = stream(&session)?.send().await?;
+    let patience = visit.options.patience;
+    let opening = stream(&session)?.send_within(2 * patience);
+    // A stream may have nothing to say, and nobody says when it has to begin.
+    let Ok(reply) = timeout(patience, opening).await else {
+        return Err(Unmet::not_tested(format!(
+            "GET is not answered within {patience:?}, before there is an event"
+        )));
+    };
+    let reply = reply?;
     match reply.status {
         405 => Seen::at(reply.entries()),
         200 if reply.is_stream() => Seen::at(reply.entries()),
@@ -213,8 +223,22 @@ async fn version_missing(visit: &Visit) -> Outcome {
     let answer = session.exchange(draft.deliberate()).await?;
     match answer.value.get("result") {
         Some(_) => answer.seen(),
+        // Without the header 2025-03-26 is meant, and whoever does not serve that has to refuse it with 400.
+        None if answer.status == Some(400) && !speaks(visit, Revision::V2025_03_26).await => Err(
+            Unmet::not_applicable("the server does not serve 2025-03-26, which is meant then"),
+        ),
         None => Err(answer.broken(format!("{}: {}", status(&answer), answer.describe()))),
     }
+}
+
+/// Says whether the server agrees to speak a revision with a handshake.
+async fn speaks(visit: &Visit, revision: Revision) -> bool {
+    let Ok(mut session) = visit.beside(revision).await else {
+        return false;
+    };
+    let begun = session.begin_properly().await;
+    let opening = session.opening.as_ref().filter(|_| begun.is_ok());
+    opening.is_some_and(|opening| opening.value["result"]["protocolVersion"] == revision.as_str())
 }
 
 async fn modern_get(visit: &Visit) -> Outcome {
@@ -225,6 +249,7 @@ async fn modern_get(visit: &Visit) -> Outcome {
         let draft = session.http()?.request(method).deliberate();
         let reply = draft.header("accept", "text/event-stream").send().await?;
         if reply.status != 405 {
+            without_handshake(visit).await?;
             let what = format!("{method} is answered with {}", reply.status);
             return Err(Unmet::broken(what, reply.entries()));
         }
@@ -241,6 +266,9 @@ async fn modern_session(visit: &Visit) -> Outcome {
         .header("mcp-session-id", "turnbuckle-none")
         .header("last-event-id", "turnbuckle-none");
     let answer = session.exchange(draft.deliberate()).await?;
+    if answer.header("mcp-session-id").is_some() || answer.value.get("result").is_none() {
+        without_handshake(visit).await?;
+    }
     if answer.header("mcp-session-id").is_some() {
         return Err(answer.broken("the answer has a session id"));
     }
@@ -311,6 +339,16 @@ fn only_modern(session: &Session) -> Result<(), Unmet> {
             "the server serves revisions with sessions too",
         )),
         false => Ok(()),
+    }
+}
+
+/// Makes sure that nobody can begin a session: a server may serve more than it lists.
+async fn without_handshake(visit: &Visit) -> Result<(), Unmet> {
+    match legacy(visit).await {
+        Ok(_) => Err(Unmet::not_applicable(
+            "the server serves revisions with sessions too",
+        )),
+        Err(_) => Ok(()),
     }
 }
 

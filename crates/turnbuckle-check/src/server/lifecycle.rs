@@ -1,10 +1,11 @@
 //! The handshake, and whether the server has what it says.
 
 use serde_json::Value;
+use turnbuckle_protocol::revision::Revision;
 
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
-use crate::session::Answer;
+use crate::session::{Answer, Pending, Session};
 use crate::speech::LAST_WITH_HANDSHAKE;
 use crate::visit::Visit;
 
@@ -64,6 +65,12 @@ const UNKNOWN: &str = "1999-01-01";
 
 async fn unknown_version(visit: &Visit) -> Outcome {
     let answer = offer(visit, UNKNOWN).await?;
+    if answer.value.get("result").is_none() {
+        // Whoever lets nobody else in at all refuses something else than the version.
+        let control = offer(visit, visit.revision.as_str()).await;
+        let control = control.map_err(Unmet::aside)?;
+        control.result().map_err(Unmet::aside)?;
+    }
     match answer.result()?["protocolVersion"].as_str() {
         Some(UNKNOWN) => Err(answer.broken(format!("the server agrees to {UNKNOWN}"))),
         Some(_) => answer.seen(),
@@ -87,19 +94,18 @@ async fn offer_kept(visit: &Visit) -> Outcome {
 
 async fn newest_offered(visit: &Visit) -> Outcome {
     let (answer, offered) = counter_offer(visit).await?;
-    let newest = LAST_WITH_HANDSHAKE.as_str();
-    if offered.as_str() >= newest {
-        return answer.seen();
-    }
-    let again = offer(visit, newest).await?;
-    match again.value["result"]["protocolVersion"].as_str() {
-        Some(version) if version == newest => {
-            let what = format!("the server offers {offered}, and supports {newest}");
-            let entries = answer.entries().chain(again.entries());
-            Err(Unmet::broken(what, entries))
+    let mut entries: Vec<_> = answer.entries().collect();
+    let newer = Revision::ALL.into_iter().rev();
+    for newer in newer.filter(|one| *one <= LAST_WITH_HANDSHAKE && one.as_str() > offered.as_str())
+    {
+        let again = offer(visit, newer.as_str()).await?;
+        entries.extend(again.entries());
+        if again.value["result"]["protocolVersion"] == newer.as_str() {
+            let what = format!("the server offers {offered}, and supports {newer}");
+            return Err(Unmet::broken(what, entries));
         }
-        _ => Seen::at(answer.entries().chain(again.entries())),
     }
+    Seen::at(entries)
 }
 
 /// Returns the version that the server offers for one that it does not know.
@@ -115,12 +121,18 @@ async fn counter_offer(visit: &Visit) -> Result<(Answer, String), Unmet> {
     }
 }
 
-/// Begins a handshake with a version in a conversation of its own.
+/// Begins a handshake with a version in a conversation of its own, unless that was done before.
 async fn offer(visit: &Visit, version: &str) -> Result<Answer, Unmet> {
+    let mut offers = visit.offers.lock().await;
+    if let Some(known) = offers.get(version) {
+        return Ok(known.clone());
+    }
     let session = visit.beside(visit.revision).await?;
     let mut params = session.speech.initialize();
     params["protocolVersion"] = version.into();
-    session.ask("initialize", params).await
+    let answer = session.ask("initialize", params).await?;
+    offers.insert(version.to_owned(), answer.clone());
+    Ok(answer)
 }
 
 async fn waits_for_initialized(visit: &Visit) -> Outcome {
@@ -145,7 +157,8 @@ async fn waits_for_initialized(visit: &Visit) -> Outcome {
 async fn ping_before_initialize(visit: &Visit) -> Outcome {
     let session = visit.silent().await?;
     handshake_only(session.speech.has_handshake())?;
-    let answer = session.ask("ping", Value::Null).await?;
+    let pending = session.begin("ping", Value::Null).await?;
+    let (answer, _) = before_handshake(visit, &session, pending).await?;
     answer.result()?;
     answer.seen()
 }
@@ -160,10 +173,38 @@ async fn initialize_first(visit: &Visit) -> Outcome {
     };
     let method = format!("{list}/list");
     let session = visit.silent().await?;
-    let answer = session.ask(&method, Value::Null).await?;
+    let pending = session.begin(&method, Value::Null).await?;
+    let (answer, handshake) = before_handshake(visit, &session, pending).await?;
+    // Whoever keeps a request until the handshake is made has not answered it before.
+    let early = answer.received < handshake.received;
     match answer.value.get("result") {
-        Some(_) => Err(answer.broken(format!("`{method}` is answered before `initialize`"))),
-        None => answer.seen(),
+        Some(_) if early => {
+            Err(answer.broken(format!("`{method}` is answered before `initialize`")))
+        }
+        _ => answer.seen(),
+    }
+}
+
+/// Returns the answer to what was asked before the handshake, and the one to the handshake.
+///
+/// The handshake is begun at once: when it is answered, what came before it has been, or never will be.
+async fn before_handshake(
+    visit: &Visit,
+    session: &Session,
+    pending: Pending,
+) -> Result<(Answer, Answer), Unmet> {
+    let sent = pending.sent;
+    let opening = session.begin("initialize", session.speech.initialize());
+    let handshake = session.answer(opening.await?).await?;
+    match session.answer_within(pending, visit.options.silence).await {
+        Ok(answer) => Ok((answer, handshake)),
+        Err(_) => {
+            let what = "no answer, though `initialize` after it has one";
+            Err(Unmet::broken(
+                what,
+                sent.into_iter().chain(handshake.entries()),
+            ))
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Headers that repeat what the body says.
 
 use base64::{Engine, prelude::BASE64_STANDARD as STANDARD};
-use serde_json::{Value, json};
+use serde_json::json;
 use turnbuckle_protocol::codec::headers;
 
 use super::http::status;
+use crate::discovery::required as required_arguments;
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
 use crate::session::{Answer, Session};
@@ -170,15 +171,18 @@ pub(super) fn refused(answer: &Answer) -> Outcome {
 /// Makes up a request that names something, and only reads: a resource, a prompt or a call that may be made.
 async fn named(visit: &Visit, session: &Session) -> Result<(Draft, String), Unmet> {
     let found = visit.discovered().await?;
-    let names = |all: &[Value], key: &str| {
-        let first = all.iter().find_map(|one| one[key].as_str());
-        first.map(str::to_owned)
-    };
-    if let Some(uri) = names(&found.resources, "uri") {
+    let uri = found.resources.iter().find_map(|one| one["uri"].as_str());
+    if let Some(uri) = uri.map(str::to_owned) {
         let draft = session.draft("resources/read", json!({ "uri": uri }))?;
         return Ok((draft, uri));
     }
-    if let Some(name) = names(&found.prompts, "name") {
+    // One that lacks an argument may be refused for that as well.
+    let mut prompts = found
+        .prompts
+        .iter()
+        .filter(|one| required_arguments(one).next().is_none());
+    let prompt = prompts.find_map(|one| one["name"].as_str());
+    if let Some(name) = prompt.map(str::to_owned) {
         let draft = session.draft("prompts/get", json!({ "name": name }))?;
         return Ok((draft, name));
     }

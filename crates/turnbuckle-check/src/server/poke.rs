@@ -28,7 +28,11 @@ impl Poked {
         text: &str,
         ids: &[Value],
     ) -> Result<Self, Unmet> {
-        let message: Value = serde_json::from_str(text).unwrap_or_default();
+        // What cannot be read comes with the headers of something harmless: so nothing is wrong with them.
+        let message = serde_json::from_str(text).unwrap_or_else(|_| {
+            let method = session.speech.harmless();
+            session.speech.request(0, method, Value::Null)
+        });
         let headers = session.speech.headers(&message, session.id.as_deref());
         // Several answers may come one by one: then the end of all of them is waited for.
         let id = ids.first().filter(|_| ids.len() == 1).cloned();

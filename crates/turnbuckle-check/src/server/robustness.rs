@@ -45,7 +45,6 @@ const DEEP: usize = 1000;
 
 async fn odd_json(visit: &Visit) -> Outcome {
     let session = conversation(visit).await?;
-    let session = session.get();
     let whole = |name: &'static str, odd: &str| {
         let method = session.speech.harmless();
         let params = json!({ "odd": "here" });
@@ -75,7 +74,6 @@ async fn odd_json(visit: &Visit) -> Outcome {
 
 async fn long_text(visit: &Visit) -> Outcome {
     let session = conversation(visit).await?;
-    let session = session.get();
     let name = "a long text";
     let params = json!({ "odd": "x".repeat(LONG) });
     let request = session
@@ -87,7 +85,6 @@ async fn long_text(visit: &Visit) -> Outcome {
 async fn odd_names(visit: &Visit) -> Outcome {
     visit.capability("/tools").await?;
     let session = conversation(visit).await?;
-    let session = session.get();
     let long = "n".repeat(10_000);
     let names = [
         "",
@@ -125,11 +122,11 @@ async fn goes_on(visit: &Visit) -> Outcome {
             r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#.to_owned(),
         ),
     ];
-    stays(visit, session.get(), &pokes).await
+    stays(visit, session, &pokes).await
 }
 
 async fn odd_lines(visit: &Visit) -> Outcome {
-    let session = visit.fresh().await?;
+    let session = visit.rough().await?;
     let odd: [(&str, &[u8]); 3] = [
         ("an empty line", b"\n"),
         ("a line of spaces", b"  \r\n"),
@@ -178,27 +175,12 @@ async fn stray_response(visit: &Visit) -> Outcome {
     }
 }
 
-/// A conversation that may come to an end.
-enum Conversation<'a> {
-    Shared(&'a Session),
-    Own(Box<Session>),
-}
-
-impl Conversation<'_> {
-    fn get(&self) -> &Session {
-        match self {
-            Self::Shared(session) => session,
-            Self::Own(session) => session,
-        }
-    }
-}
-
 /// Returns the shared conversation where every request has a connection of its own; else one that may break.
-async fn conversation(visit: &Visit) -> Result<Conversation<'_>, Unmet> {
+async fn conversation(visit: &Visit) -> Result<&Session, Unmet> {
     let shared = visit.session().await?;
     match shared.http() {
-        Ok(_) => Ok(Conversation::Shared(shared)),
-        Err(_) => Ok(Conversation::Own(Box::new(visit.fresh().await?))),
+        Ok(_) => Ok(shared),
+        Err(_) => visit.rough().await,
     }
 }
 

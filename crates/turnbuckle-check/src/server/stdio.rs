@@ -57,6 +57,9 @@ pub(crate) const RULES: &[Rule] = &[
 /// How many lines are joined to see whether they make a message together.
 const JOINED: usize = 1000;
 
+/// How often that is tried in vain before nobody believes it any more.
+const TRIED: usize = 16;
+
 fn only_messages(_: &Visit, tape: &Tape) -> Outcome {
     let lines = received(tape);
     let broken = split_messages(&lines);
@@ -104,11 +107,16 @@ fn received(tape: &Tape) -> Vec<(usize, Entry)> {
 
 /// Returns the messages that came in more than one line, each as the numbers of its lines.
 fn split_messages(lines: &[(usize, Entry)]) -> Vec<Vec<usize>> {
-    let mut found = Vec::new();
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut tried = 0;
     for (at, (_, first)) in lines.iter().enumerate() {
+        if tried - found.len() == TRIED {
+            break;
+        }
         if !first.text.trim_start().starts_with('{') || first.json().is_some() {
             continue;
         }
+        tried += 1;
         let same = |(_, line): &&(usize, Entry)| line.channel == first.channel;
         let mut joined = String::new();
         let mut parts = Vec::new();
@@ -174,4 +182,29 @@ fn no_process() -> Unmet {
 /// Returns the entries of the beginning of a conversation.
 fn opened(session: &Session) -> impl Iterator<Item = usize> {
     session.opening.iter().flat_map(Answer::entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(texts: &[&str]) -> Vec<(usize, Entry)> {
+        let entries = texts.iter().map(|text| Entry::received(0, *text));
+        entries.enumerate().collect()
+    }
+
+    #[test]
+    fn a_message_in_two_lines_is_found() {
+        let split = split_messages(&lines(&["{}", "{\"a\":", "1}", "{"]));
+
+        assert_eq!(split, [[1, 2]]);
+    }
+
+    #[test]
+    fn whoever_never_ends_a_message_is_not_looked_at_for_ever() {
+        let mut texts = vec!["{"; TRIED];
+        texts.extend(["{\"a\":", "1}"]);
+
+        assert!(split_messages(&lines(&texts)).is_empty());
+    }
 }

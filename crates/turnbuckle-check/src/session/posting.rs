@@ -136,7 +136,8 @@ impl Reader {
 
     /// Reads a whole response; says how it ended.
     async fn read(&self, draft: Draft, first: bool) -> Result<Ended, Deaf> {
-        let mut reply = match draft.send().await {
+        // How long the answer may take is for whoever waits for it to say.
+        let mut reply = match draft.send_within(self.patience).await {
             Ok(reply) => reply,
             Err(Unmet::Broken { what, .. }) => return Ok(Ended::Done(Some(what))),
             Err(_) => return Ok(Ended::Done(None)),

@@ -128,6 +128,13 @@ impl Caller {
         headers.any(|(own, _)| own.eq_ignore_ascii_case(name))
     }
 
+    /// Returns the scheme by which every request says who asks.
+    pub(crate) fn scheme(&self) -> Option<&str> {
+        let mut headers = self.web.headers.iter();
+        let own = headers.find(|(name, _)| name.eq_ignore_ascii_case("authorization"))?;
+        own.1.split_whitespace().next()
+    }
+
     /// Returns what `Host` says.
     pub(crate) fn host(&self) -> &str {
         &self.web.host
@@ -204,8 +211,14 @@ impl Draft {
     /// Sends it, and waits for the head of the response.
     ///
     /// That there is none counts as broken: whoever listens on HTTP answers.
-    pub(crate) async fn send(mut self) -> Result<Reply, Unmet> {
-        let (tape, patience) = (self.caller.tape.clone(), self.caller.patience);
+    pub(crate) async fn send(self) -> Result<Reply, Unmet> {
+        let patience = self.caller.patience;
+        self.send_within(patience).await
+    }
+
+    /// Sends it, and waits for the head of the response for so long.
+    pub(crate) async fn send_within(mut self, patience: Duration) -> Result<Reply, Unmet> {
+        let tape = self.caller.tape.clone();
         let (channel, sent) = self.note();
         let pool = self.caller.web.pool.clone();
         let resumes = self.headers.iter().any(|(name, _)| name == "last-event-id");
@@ -316,8 +329,15 @@ impl Reply {
 
     /// Waits for the next event of a stream. Events without data, such as one that only names an id, count too.
     pub(crate) async fn event(&mut self, patience: Duration) -> Event {
-        let until = Instant::now() + patience;
+        self.event_until(Instant::now() + patience).await
+    }
+
+    /// Waits for the next event until then, whatever else the stream brings meanwhile.
+    pub(crate) async fn event_until(&mut self, until: Instant) -> Event {
         loop {
+            if self.tape.is_full() {
+                return Event::Cut(Tape::too_much());
+            }
             let mut rest: &[u8] = &self.chunk;
             let next = self.decoder.next(&mut rest);
             let used = self.chunk.len() - rest.len();
@@ -360,6 +380,10 @@ impl Reply {
     /// Returns the next piece of the body; `None` at its end, and if there is none in time.
     async fn chunk(&mut self, until: Instant) -> Option<Bytes> {
         loop {
+            // Whoever never stops would otherwise be listened to for ever: what is there comes before the time is looked at.
+            if Instant::now() >= until {
+                return None;
+            }
             let frame = tokio::time::timeout_at(until, self.body.frame()).await;
             match frame.ok()? {
                 None => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::{
     sync::{Mutex, mpsc},
     task::JoinHandle,
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use super::{
@@ -97,8 +97,9 @@ async fn place(
     patience: Duration,
 ) -> Result<(Vec<usize>, String), Unmet> {
     let mut events = Vec::new();
+    let until = Instant::now() + patience;
     loop {
-        let number = match reply.event(patience).await {
+        let number = match reply.event_until(until).await {
             Event::Message(number) => number,
             Event::Silence => {
                 let what = "no event says where messages go";

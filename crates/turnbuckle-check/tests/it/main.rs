@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod allowed;
 mod clients;
 mod compliance;
 mod good;
+mod hostile;
 mod mutant;
 mod mutants;
 mod process;

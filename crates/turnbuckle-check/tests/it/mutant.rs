@@ -3,9 +3,12 @@
 mod http;
 mod lines;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -55,6 +58,7 @@ struct Change {
     events: Option<Answering<String>>,
     copied: Option<(&'static str, tokio::sync::broadcast::Sender<String>)>,
     lingers: bool,
+    late: Option<(&'static str, Duration)>,
 }
 
 /// A message that the server is about to send.
@@ -203,6 +207,12 @@ impl Mutant {
         self
     }
 
+    /// Takes so long to answer a method of HTTP or of the protocol.
+    pub(crate) fn late(mut self, method: &'static str, by: Duration) -> Self {
+        self.change.late = Some((method, by));
+        self
+    }
+
     /// Is another server than the good one.
     pub(crate) fn server(mut self, server: fn() -> Server) -> Self {
         self.server = server;
@@ -211,9 +221,15 @@ impl Mutant {
 
     /// Checks it.
     pub(crate) async fn check(&self) -> Report {
+        self.check_only(&[]).await
+    }
+
+    /// Looks at these rules only, if there are any.
+    pub(crate) async fn check_only(&self, only: &[&str]) -> Report {
         let rule = catalogue::find(self.trips);
         let rule = rule.unwrap_or_else(|| panic!("there is no rule `{}`", self.trips));
         let mut options = Options::default();
+        options.only = only.iter().map(|&name| name.to_owned()).collect();
         let newest = Revision::ALL
             .into_iter()
             .rev()

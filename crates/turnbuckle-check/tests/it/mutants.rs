@@ -1,7 +1,7 @@
 //! Every rule that can fail has a server that fails it, and fails nothing else.
 
 mod authorization;
-mod base;
+pub(crate) mod base;
 mod caching;
 mod cancellation;
 mod completion;

@@ -28,8 +28,13 @@ impl Door {
         if !with_token && visit.session().await.is_ok() {
             return Err(open_to_all());
         }
+        if visit.caller()?.scheme().is_some_and(|own| !is_oauth(own)) {
+            return Err(another_way());
+        }
         let door = Self::open(visit, token).await?;
         match door.status {
+            // Clients and servers may agree on a way of their own, of which this authorization says nothing.
+            401 if door.has_another_way() => Err(another_way()),
             401 => Ok(door),
             400 | 403 if with_token || !door.challenges.is_empty() => Ok(door),
             200..300 => Err(open_to_all()),
@@ -85,6 +90,15 @@ impl Door {
             .filter_map(|header| Challenge::parse(header).ok());
         let mut all = all.flatten();
         all.find(|one| one.is("bearer") || one.is("dpop"))
+    }
+
+    /// Says whether all challenges ask for something else than a token.
+    fn has_another_way(&self) -> bool {
+        let all = self.challenges.iter();
+        let mut schemes = all
+            .filter_map(|header| header.split_whitespace().next())
+            .peekable();
+        schemes.peek().is_some() && self.bearer().is_none() && !schemes.any(is_oauth)
     }
 
     pub(super) fn seen(&self) -> Outcome {
@@ -160,6 +174,17 @@ async fn read(visit: &Visit, mut reply: Reply) -> Found {
         value: serde_json::from_str(&text).unwrap_or_default(),
         entries: reply.entries(),
     }
+}
+
+/// Says whether a scheme is one by which tokens are shown.
+fn is_oauth(scheme: &str) -> bool {
+    ["bearer", "dpop"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+fn another_way() -> Unmet {
+    Unmet::not_applicable("the server has a way of its own to know who asks")
 }
 
 fn open_to_all() -> Unmet {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::{Instant, sleep};
+
 use super::{no_stream, seen::streams};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::server::http::stream;
@@ -12,6 +14,10 @@ use crate::wire::http::{Draft, Event, Reply};
 
 /// How long a stream may take to end when all was said.
 const ENDING: Duration = Duration::from_secs(2);
+
+/// How often a stream is resumed, and how long to wait before if it does not say.
+const RESUMPTIONS: usize = 5;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A call that takes so long is still worked on when its first event comes.
 const LONG: Duration = Duration::from_millis(100);
@@ -41,12 +47,15 @@ pub(super) async fn ends(visit: &Visit) -> Outcome {
     let id = draft.id();
     let mut reply = open(draft).await?;
     let mut answered = None;
+    let mut until = Instant::now() + visit.options.patience;
     loop {
-        match (reply.event(patience(visit, answered)).await, answered) {
+        match (reply.event_until(until).await, answered) {
             (Event::Message(at), None) => {
                 let message = visit.tape.entry(at).json().unwrap_or_default();
-                answered = (message.get("method").is_none() && message.get("id") == id.as_ref())
-                    .then_some(at);
+                if message.get("method").is_none() && message.get("id") == id.as_ref() {
+                    answered = Some(at);
+                    until = Instant::now() + ENDING;
+                }
             }
             (Event::Message(at), Some(_)) if visit.tape.entry(at).text.is_empty() => {}
             (Event::Message(at), Some(answer)) => {
@@ -118,26 +127,35 @@ pub(super) async fn survives(visit: &Visit) -> Outcome {
     let sent = reply.sent;
     let last = first_id(visit, &[first])?;
     drop(reply);
-    let Some(mut resumed) = resume(&session, &last).await? else {
-        return Err(Unmet::not_applicable("streams are not resumed"));
-    };
-    loop {
-        match resumed.event(took * 2 + ENDING).await {
-            Event::Message(at) => {
-                let message = visit.tape.entry(at).json().unwrap_or_default();
-                if message.get("method").is_none() && message.get("id") == id.as_ref() {
-                    return Seen::at([sent, resumed.sent, at]);
-                }
+    let until = Instant::now() + took * 2 + ENDING;
+    let mut seen = vec![sent, first];
+    let mut last = last;
+    // A server may close a connection again before the answer is there: then it is asked again, as before.
+    for again in 0..RESUMPTIONS {
+        let Some(mut resumed) = resume(&session, &last).await? else {
+            match again {
+                0 => return Err(Unmet::not_applicable("streams are not resumed")),
+                _ => break,
             }
-            Event::End | Event::Silence | Event::Cut(_) => {
-                let what = "no answer comes after the connection was lost";
-                return Err(Unmet::broken(
-                    what,
-                    [sent, first, resumed.sent, resumed.received],
-                ));
+        };
+        seen.extend(resumed.entries());
+        while let Event::Message(at) = resumed.event_until(until).await {
+            let entry = visit.tape.entry(at);
+            let message = entry.json().unwrap_or_default();
+            if message.get("method").is_none() && message.get("id") == id.as_ref() {
+                return Seen::at([sent, resumed.sent, at]);
             }
+            let id = entry.event.map(|event| event.id);
+            last = id.filter(|id| !id.is_empty()).unwrap_or(last);
         }
+        let pause = resumed.retry().unwrap_or(PAUSE).min(ENDING);
+        if Instant::now() + pause >= until {
+            break;
+        }
+        sleep(pause).await;
     }
+    let what = "no answer comes after the connection was lost";
+    Err(Unmet::broken(what, seen))
 }
 
 /// Makes up a request that is known to be answered with a stream, and only reads.
@@ -215,18 +233,22 @@ async fn open(draft: Draft) -> Result<Reply, Unmet> {
 }
 
 /// Asks for what followed an event; `None` if that cannot be had.
+///
+/// That there is no response is nobody's fault: a stream with nothing to say may begin with its first event.
 async fn resume(session: &Session, last: &str) -> Result<Option<Reply>, Unmet> {
-    let reply = stream(session)?
-        .header("last-event-id", last)
-        .send()
-        .await?;
+    let reply = stream(session)?.header("last-event-id", last).send().await;
+    let reply = reply.map_err(Unmet::aside)?;
     Ok(Some(reply).filter(|reply| reply.status == 200 && reply.is_stream()))
 }
 
 /// Reads all events of a stream, until none comes for so long.
 async fn read(visit: &Visit, mut reply: Reply, patience: Duration) -> Vec<usize> {
+    let until = Instant::now() + visit.options.patience;
     let mut events = Vec::new();
-    while let Event::Message(at) = reply.event(patience.min(visit.options.patience)).await {
+    while let Event::Message(at) = reply
+        .event_until(until.min(Instant::now() + patience))
+        .await
+    {
         events.push(at);
     }
     events
@@ -238,11 +260,4 @@ fn first_id(visit: &Visit, events: &[usize]) -> Result<String, Unmet> {
     let mut ids = ids.map(|event| event.id).filter(|id| !id.is_empty());
     ids.next()
         .ok_or_else(|| Unmet::not_applicable("events have no ids to resume from"))
-}
-
-fn patience(visit: &Visit, answered: Option<usize>) -> Duration {
-    match answered {
-        Some(_) => ENDING,
-        None => visit.options.patience,
-    }
 }

@@ -68,6 +68,14 @@ async fn answer(
         .map(|body| body.to_bytes().to_vec())
         .unwrap_or_default();
     let asked: Option<Value> = serde_json::from_slice(&body).ok();
+    if let Some((method, by)) = change.late {
+        let meant = asked
+            .as_ref()
+            .is_some_and(|asked| asked["method"] == method);
+        if meant || parts.method == method {
+            tokio::time::sleep(by).await;
+        }
+    }
     if let Some(message) = asked.clone() {
         let hearing = change.heard(message, &[]);
         if let Some(answer) = hearing.answer {

@@ -68,6 +68,17 @@ fn messages() -> Vec<Mutant> {
                 hearing.answer = Some(error(&Value::Null, -32601));
             }
         }),
+        Mutant::new(
+            "base.notifications-unanswered",
+            "an error with an id for a notification that has none",
+        )
+        .on_lines()
+        .hears(|hearing| {
+            let unknown = hearing.message["method"] == "notifications/turnbuckle/unknown";
+            if unknown && hearing.message.get("id").is_none() {
+                hearing.answer = Some(error(&json!("none"), -32601));
+            }
+        }),
         Mutant::new("base.ping", "`ping` is unknown").says(|saying| {
             if asked(saying, "ping") {
                 saying.message = error(&saying.message["id"], -32601);
@@ -210,13 +221,13 @@ fn meta() -> Vec<Mutant> {
 }
 
 /// Says whether a message answers this method.
-pub(super) fn asked(saying: &Saying, method: &str) -> bool {
+pub(crate) fn asked(saying: &Saying, method: &str) -> bool {
     let asked = saying.asked.as_ref();
     asked.is_some_and(|asked| asked["method"] == method)
 }
 
 /// An error that answers this id; without an id if that is null.
-pub(super) fn error(id: &Value, code: i64) -> Value {
+pub(crate) fn error(id: &Value, code: i64) -> Value {
     let mut error = json!({ "jsonrpc": "2.0", "error": { "code": code, "message": "No." } });
     if !id.is_null() {
         error["id"] = id.clone();

@@ -8,14 +8,16 @@ use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("eras.handshake-after-modern", "once modern, always modern")
-            .on_lines()
-            .hears(|hearing| {
-                if !hearing.earlier.is_empty() && hearing.message["method"] == "initialize" {
-                    hearing.answer = Some(error(&hearing.message["id"], -32601));
-                    hearing.message = Value::Null;
-                }
-            }),
+        Mutant::new(
+            "eras.handshake-after-modern",
+            "silence for a late handshake",
+        )
+        .on_lines()
+        .hears(|hearing| {
+            if !hearing.earlier.is_empty() && hearing.message["method"] == "initialize" {
+                hearing.message = Value::Null;
+            }
+        }),
         Mutant::new(
             "eras.initialize-names-versions",
             "no handshake, and no hint",

@@ -4,7 +4,8 @@ use http::{HeaderValue, Request, StatusCode};
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::mutant::Mutant;
+use super::base::{asked, error};
+use crate::mutant::{Mutant, Saying};
 
 const VERSION: &str = "mcp-protocol-version";
 
@@ -43,13 +44,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new("http.modern-only-get", "404 for GET and DELETE")
-            .answers("server/discover", only_modern)
+            .says(only_modern)
             .response(|_, responding| replace(&mut responding.head.status, 405, 404)),
         Mutant::new(
             "http.modern-only-session",
             "a session id where there is none",
         )
-        .answers("server/discover", only_modern)
+        .says(only_modern)
         .response(|_, responding| {
             let id = HeaderValue::from_static("one");
             responding.head.headers.insert("mcp-session-id", id);
@@ -81,9 +82,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
     ]
 }
 
-/// Says that there is no revision with a handshake.
-fn only_modern(message: &mut Value) {
-    message["result"]["supportedVersions"] = json!(["2026-07-28"]);
+/// Has no revision with a handshake.
+fn only_modern(saying: &mut Saying) {
+    if asked(saying, "server/discover") {
+        saying.message["result"]["supportedVersions"] = json!(["2026-07-28"]);
+    }
+    if asked(saying, "initialize") {
+        saying.message = error(&saying.message["id"], -32601);
+    }
 }
 
 fn replace(status: &mut StatusCode, wrong: u16, right: u16) {

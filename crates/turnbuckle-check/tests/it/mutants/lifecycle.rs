@@ -44,6 +44,13 @@ fn handshakes() -> Vec<Mutant> {
                 saying.message["result"]["protocolVersion"] = "2025-06-18".into();
             }
         }),
+        Mutant::new("lifecycle.newest-offered", "offers less than it has")
+            .in_revision(Revision::V2025_06_18)
+            .says(|saying| {
+                if offered(saying, "1999-01-01") || offered(saying, "2025-11-25") {
+                    saying.message["result"]["protocolVersion"] = "2024-11-05".into();
+                }
+            }),
         Mutant::new("lifecycle.waits-for-initialized", "asks for roots at once")
             .on_lines()
             .says(|saying| {

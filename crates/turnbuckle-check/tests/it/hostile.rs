@@ -1,0 +1,98 @@
+//! Servers that nobody should be able to learn anything from: a check comes to its end all the same.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
+use turnbuckle_check::{Options, Report, Target, check_server, report::Grade};
+use turnbuckle_protocol::revision::Revision;
+
+/// How many bytes a direction holds.
+const BUFFER: usize = 64 * 1024;
+
+/// Checks a server on lines that answers the handshake, and then does as `then` says.
+async fn check<F>(only: &[&str], then: fn(BufReader<DuplexStream>) -> F) -> Report
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let target = Target::streams("hostile", move || async move {
+        let (near, far) = duplex(BUFFER);
+        tokio::spawn(async move {
+            let mut far = BufReader::new(far);
+            let mut line = String::new();
+            while far.read_line(&mut line).await.is_ok_and(|read| read > 0) {
+                let message: Value = serde_json::from_str(&line).unwrap_or_default();
+                line.clear();
+                if message["method"] == "initialize" {
+                    let answer = opening(&message["id"]);
+                    let _ = far.get_mut().write_all(answer.as_bytes()).await;
+                    break;
+                }
+            }
+            then(far).await;
+        });
+        Ok(split(near))
+    });
+    let mut options = Options::default();
+    options.revisions = vec![Revision::V2025_11_25];
+    options.only = only.iter().map(|&name| name.to_owned()).collect();
+    let checked = check_server(&target, &options).await;
+    checked.expect("the server answers the handshake")
+}
+
+fn opening(id: &Value) -> String {
+    let result = json!({
+        "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+        "serverInfo": { "name": "hostile", "version": "1" },
+    });
+    format!(
+        "{}\n",
+        json!({ "jsonrpc": "2.0", "id": id, "result": result })
+    )
+}
+
+/// Talks without end, and answers nothing.
+async fn flood(mut far: BufReader<DuplexStream>) {
+    let notification = json!({ "jsonrpc": "2.0", "method": "notifications/turnbuckle" });
+    let lines = format!("{notification}\n").repeat(100);
+    while far.get_mut().write_all(lines.as_bytes()).await.is_ok() {}
+}
+
+/// Neither reads nor writes.
+async fn stand_still(far: BufReader<DuplexStream>) {
+    std::future::pending::<()>().await;
+    drop(far);
+}
+
+/// Reads, and answers nothing.
+async fn only_read(mut far: BufReader<DuplexStream>) {
+    let mut line = String::new();
+    while far.read_line(&mut line).await.is_ok_and(|read| read > 0) {
+        line.clear();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_listened_to_without_end() {
+    let report = check(&["base.same-id", "base.ping"], flood).await;
+
+    assert_eq!(report.rulings().count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_for_ever() {
+    let report = check(&["robustness.long-text"], stand_still).await;
+
+    assert_eq!(report.rulings().count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_silence_is_held_against_few_rules() {
+    let report = check(&[], only_read).await;
+
+    let failed = report
+        .rulings()
+        .filter(|(_, ruling)| ruling.grade() == Grade::Fail);
+    assert!(failed.count() <= 12, "one for each conversation, and some");
+    assert!(report.took < Duration::from_secs(600), "{:?}", report.took);
+}
