@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod allowed;
 mod clients;
 mod compliance;
 mod good;
