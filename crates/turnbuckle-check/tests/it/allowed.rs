@@ -97,6 +97,11 @@ fn allowed() -> Vec<Mutant> {
             if let Some(tools) = tools.and_then(Value::as_array_mut) {
                 tools.retain(|tool| tool["name"] != "add");
             }
+            // A header that does not repeat its argument is refused before the tool is asked.
+            let call = asked(saying, "tools/call");
+            if call["name"] == "forecast" && call["arguments"]["region"].is_object() {
+                refuse(saying, -32020);
+            }
         }),
         Mutant::new("tools.schemas-valid", "patterns that look ahead").answers("tools/list", |message| {
             let tools = message.pointer_mut("/result/tools");
