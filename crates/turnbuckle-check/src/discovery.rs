@@ -38,6 +38,8 @@ pub(crate) struct List {
     pub(crate) pages: Vec<Answer>,
     /// Whether all of it was read.
     pub(crate) whole: bool,
+    /// Why no page came after the last one, although it named one.
+    pub(crate) broken_off: Option<Unmet>,
     trouble: Option<Unmet>,
 }
 
@@ -67,9 +69,10 @@ impl List {
     /// Reads a list, page by page.
     pub(crate) async fn read(session: &Session, field: &str, method: &str) -> Self {
         let mut list = Self::default();
-        list.trouble = list.fill(session, field, method).await.err();
-        if list.trouble.is_some() {
-            list.items.clear();
+        let trouble = list.fill(session, field, method).await.err();
+        match list.pages.is_empty() {
+            true => list.trouble = trouble,
+            false => list.broken_off = trouble,
         }
         list
     }

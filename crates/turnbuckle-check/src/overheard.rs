@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::tape::{Entry, Tape, Way};
 
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
 /// A message on the tape.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
@@ -51,6 +54,18 @@ pub(crate) fn answers(tape: &Tape) -> impl Iterator<Item = Message> {
 /// Returns the message that answers the one at a place, if there is one.
 pub(crate) fn answer_to(tape: &Tape, sent: usize) -> Option<Message> {
     answers(tape).find(|message| message.entry.answers == Some(sent))
+}
+
+/// Says whether something was heard in the conversation in which a request was sent.
+///
+/// Others may be open, in which the server says something of its own accord: on other lines, in other sessions of HTTP.
+pub(crate) fn is_heard_with(tape: &Tape, sent: usize, at: usize) -> bool {
+    let (sent, heard) = (tape.entry(sent), tape.entry(at));
+    let Some(head) = sent.head else {
+        return heard.channel == sent.channel;
+    };
+    let asked = heard.answers.and_then(|asked| tape.entry(asked).head);
+    asked.is_none_or(|asked| asked.header(SESSION) == head.header(SESSION))
 }
 
 /// Something that a server asks its client.
@@ -100,4 +115,51 @@ pub(crate) fn questions_within(tape: &Tape, part: Range<usize>) -> Vec<Question>
         })
         .filter(|question| question.method != "ping")
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::Head;
+
+    fn request(tape: &Tape, channel: usize, line: &str, session: &str) -> usize {
+        let head = Head {
+            line: line.to_owned(),
+            headers: vec![(SESSION.to_owned(), session.to_owned())],
+        };
+        tape.push(Entry {
+            head: Some(head),
+            ..Entry::sent(channel, "")
+        })
+    }
+
+    fn event(tape: &Tape, channel: usize, answers: usize) -> usize {
+        tape.push(Entry {
+            answers: Some(answers),
+            ..Entry::received(channel, r#"{"jsonrpc":"2.0","method":"roots/list","id":1}"#)
+        })
+    }
+
+    #[test]
+    fn what_another_session_hears_is_not_heard_here() {
+        let tape = Tape::default();
+        let call = request(&tape, 1, "POST /mcp", "mine");
+        let mine = request(&tape, 2, "GET /mcp", "mine");
+        let other = request(&tape, 3, "GET /mcp", "another");
+
+        assert!(is_heard_with(&tape, call, event(&tape, 1, call)));
+        assert!(is_heard_with(&tape, call, event(&tape, 2, mine)));
+        assert!(!is_heard_with(&tape, call, event(&tape, 3, other)));
+    }
+
+    #[test]
+    fn what_another_line_brings_is_not_heard_here() {
+        let tape = Tape::default();
+        let call = tape.push(Entry::sent(1, "{}"));
+        let mine = tape.push(Entry::received(1, "{}"));
+        let other = tape.push(Entry::received(2, "{}"));
+
+        assert!(is_heard_with(&tape, call, mine));
+        assert!(!is_heard_with(&tape, call, other));
+    }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::discovery::Call;
 use crate::outcome::Unmet;
 use crate::session::{Answer, Session};
 use crate::visit::Visit;
@@ -80,6 +81,17 @@ impl Trials {
     pub(crate) fn that_asked(&self, visit: &Visit) -> Vec<&Trial> {
         let asked = |trial: &&Trial| !trial.questions(visit).is_empty();
         self.made.iter().filter(asked).collect()
+    }
+
+    /// Returns how long a call took; those that were not answered come after all others.
+    pub(crate) fn took(&self, call: &Call) -> Duration {
+        let same = |trial: &&Trial| {
+            let tried = &trial.call;
+            tried.name == call.name && tried.arguments == call.arguments
+        };
+        let tried = self.made.iter().find(same);
+        let answered = tried.filter(|trial| trial.unmet.is_none());
+        answered.map_or(Duration::MAX, |trial| trial.took)
     }
 
     /// Says that none of the tools did something.

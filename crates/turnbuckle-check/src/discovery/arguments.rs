@@ -7,6 +7,8 @@ use turnbuckle_schema::Validator;
 const DEPTH: usize = 16;
 /// How many schemas are looked at in all.
 const SCHEMAS: usize = 2_000;
+/// How many kinds of arguments are tried.
+const CHOICES: usize = 16;
 /// The longest text or list that is made up.
 const LONGEST: u64 = 1_024;
 
@@ -15,64 +17,93 @@ pub(super) fn make(schema: &Value) -> Result<Value, String> {
     let Value::Object(root) = schema else {
         return Err("the input schema is no object".to_owned());
     };
-    let mut maker = Maker {
-        root: schema,
-        left: SCHEMAS,
-    };
-    let made = match root.contains_key("type") || root.contains_key("properties") {
-        true => maker.object(root, DEPTH)?,
-        false => maker.value(schema, DEPTH)?,
-    };
     // Keywords that the maker does not know may still say no.
-    let validator = Validator::lenient(root).map_err(|error| error.to_string())?;
-    let fits = validator.check("arguments", &made);
-    fits.map_err(|mismatch| mismatch.to_string())?;
-    match made.is_object() {
-        true => Ok(made),
-        false => Err("the input schema asks for no object".to_owned()),
+    let validator = Validator::lenient(root);
+    let mut why = String::new();
+    for trust in [Trust::All, Trust::Nothing] {
+        for choice in 0..choices(root).len().clamp(1, CHOICES) {
+            let made = Maker::new(schema, trust).arguments(root, choice);
+            let fits = made.and_then(|made| {
+                let validator = validator.as_ref().map_err(ToString::to_string)?;
+                let fits = validator.check("arguments", &made);
+                fits.map_err(|mismatch| mismatch.to_string())?;
+                Ok(made)
+            });
+            match fits {
+                Ok(made) if made.is_object() => return Ok(made),
+                Ok(_) => return Err("the input schema asks for no object".to_owned()),
+                Err(error) if why.is_empty() => why = error,
+                Err(_) => {}
+            }
+        }
     }
+    Err(why)
 }
 
 struct Maker<'a> {
     root: &'a Value,
     left: usize,
+    trust: Trust,
+}
+
+/// Whether defaults and examples are taken for what they say that they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    All,
+    Nothing,
 }
 
 impl<'a> Maker<'a> {
+    fn new(root: &'a Value, trust: Trust) -> Self {
+        Self {
+            root,
+            left: SCHEMAS,
+            trust,
+        }
+    }
+
+    /// Makes all arguments; where there are several kinds of them, those of the one at this place.
+    fn arguments(&mut self, root: &'a Map<String, Value>, choice: usize) -> Result<Value, String> {
+        if !is_object(root) {
+            return self.value(self.root, DEPTH);
+        }
+        let chosen = choices(root).get(choice);
+        self.object_with(root, chosen, DEPTH)
+    }
+
     fn value(&mut self, schema: &'a Value, depth: usize) -> Result<Value, String> {
         let (Some(depth), Some(left)) = (depth.checked_sub(1), self.left.checked_sub(1)) else {
             return Err("the input schema is too deep".to_owned());
         };
         self.left = left;
+        let whole = schema;
         let Value::Object(schema) = schema else {
             return match schema {
                 Value::Bool(false) => Err("a property that nothing fits is required".to_owned()),
                 _ => Ok(json!("check")),
             };
         };
-        if let Some(value) = ready(schema) {
+        if let Some(value) = ready(schema, self.trust) {
             return Ok(value.clone());
         }
-        if let Some(Value::String(reference)) = schema.get("$ref") {
-            let target = reference
-                .strip_prefix('#')
-                .and_then(|at| self.root.pointer(at));
-            let target = target.ok_or_else(|| format!("`{reference}` leads nowhere"))?;
-            return self.value(target, depth);
+        if schema.contains_key("$ref") {
+            return self.value(self.resolved(whole)?, depth);
+        }
+        if is_object(schema) {
+            return self.object_with(schema, choices(schema).first(), depth);
         }
         if let Some(Value::Array(parts)) = schema.get("allOf") {
             return self.all_of(schema, parts, depth);
         }
-        let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"));
-        if let Some(Value::Array(choices)) = choices {
-            return self.first_of(choices, depth);
+        match choices(schema) {
+            [] => self.typed(schema, depth),
+            choices => self.first_of(choices, depth),
         }
-        self.typed(schema, depth)
     }
 
     fn typed(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Result<Value, String> {
         match kind(schema) {
-            "object" => self.object(schema, depth),
+            "object" => self.object(schema, schema, depth),
             "array" => self.array(schema, depth),
             "string" => text(schema).map(Value::String),
             "integer" => number(schema, true),
@@ -83,21 +114,71 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn object(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Result<Value, String> {
+    /// Makes an object that has all of its parts, and what was chosen.
+    fn object_with(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        chosen: Option<&'a Value>,
+        depth: usize,
+    ) -> Result<Value, String> {
+        let mut whole = self.object(schema, schema, depth)?;
+        let parts = schema.get("allOf").and_then(Value::as_array);
+        for part in parts.into_iter().flatten().chain(chosen) {
+            let Value::Object(part) = self.resolved(part)? else {
+                continue;
+            };
+            let made = self.object(part, schema, depth)?;
+            if let (Value::Object(made), Value::Object(whole)) = (made, &mut whole) {
+                whole.extend(made);
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Makes an object of what is required; `whole` may describe what the part that requires it does not.
+    fn object(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        whole: &'a Map<String, Value>,
+        depth: usize,
+    ) -> Result<Value, String> {
         let required = schema.get("required").and_then(Value::as_array);
-        let names = required.into_iter().flatten().filter_map(Value::as_str);
+        let mut names: Vec<_> = required
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let least = schema.get("minProperties").and_then(Value::as_u64);
+        let others = schema.get("properties").and_then(Value::as_object);
+        for (name, _) in others.into_iter().flatten() {
+            if (names.len() as u64) < least.unwrap_or(0) && !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
         let mut made = Map::new();
         for name in names {
-            let property = schema
-                .get("properties")
-                .and_then(|properties| properties.get(name));
-            let value = self.value(property.unwrap_or(&Value::Bool(true)), depth);
+            let described = [schema, whole].into_iter().find_map(|schema| {
+                let properties = schema.get("properties")?;
+                properties.get(name)
+            });
+            let value = self.value(described.unwrap_or(&Value::Bool(true)), depth);
             made.insert(
                 name.to_owned(),
                 value.map_err(|why| format!("`{name}`: {why}"))?,
             );
         }
         Ok(Value::Object(made))
+    }
+
+    /// Returns what a schema refers to, or itself.
+    fn resolved(&self, schema: &'a Value) -> Result<&'a Value, String> {
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
+            return Ok(schema);
+        };
+        let target = reference
+            .strip_prefix('#')
+            .and_then(|at| self.root.pointer(at));
+        target.ok_or_else(|| format!("`{reference}` leads nowhere"))
     }
 
     fn array(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Result<Value, String> {
@@ -120,7 +201,7 @@ impl<'a> Maker<'a> {
         parts: &'a [Value],
         depth: usize,
     ) -> Result<Value, String> {
-        let mut whole = self.object(schema, depth)?;
+        let mut whole = self.object(schema, schema, depth)?;
         for part in parts {
             match (self.value(part, depth)?, &mut whole) {
                 (Value::Object(made), Value::Object(whole)) => whole.extend(made),
@@ -147,12 +228,28 @@ impl<'a> Maker<'a> {
 }
 
 /// Returns a value that the schema itself holds ready.
-fn ready(schema: &Map<String, Value>) -> Option<&Value> {
+fn ready(schema: &Map<String, Value>, trust: Trust) -> Option<&Value> {
     let first = |keyword| schema.get(keyword)?.as_array()?.first();
+    let said = || {
+        let default = schema.get("default").filter(|value| !value.is_null());
+        default.or_else(|| first("examples"))
+    };
     (schema.get("const"))
-        .or_else(|| schema.get("default").filter(|value| !value.is_null()))
-        .or_else(|| first("examples"))
+        .or_else(|| (trust == Trust::All).then(said).flatten())
         .or_else(|| first("enum"))
+}
+
+/// Returns what there is a choice of.
+fn choices(schema: &Map<String, Value>) -> &[Value] {
+    let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"));
+    let choices = choices.and_then(Value::as_array);
+    choices.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Says whether a schema describes an object by itself, whatever else it says.
+fn is_object(schema: &Map<String, Value>) -> bool {
+    let described = schema.contains_key("properties") && !schema.contains_key("type");
+    schema.get("type").is_some_and(|kind| kind == "object") || described
 }
 
 fn kind(schema: &Map<String, Value>) -> &str {
@@ -189,6 +286,20 @@ const TEXTS: &[&str] = &[
     "00000000-0000-4000-8000-000000000000",
     "check/check",
     "000000",
+    "10",
+    "en",
+    "US",
+    "USD",
+    "12345",
+    "+12025550100",
+    "v1.0.0",
+    "check-1",
+    "check_1",
+    "CHECK-1",
+    "@check",
+    "check.txt",
+    "0000000000000000000000000000000000000000",
+    "0x0000000000000000000000000000000000000000",
 ];
 
 fn text(schema: &Map<String, Value>) -> Result<String, String> {
@@ -199,12 +310,12 @@ fn text(schema: &Map<String, Value>) -> Result<String, String> {
                 kept.insert(keyword.to_owned(), value.clone());
             }
         }
-        let validator = Validator::new(&kept).map_err(|error| error.to_string())?;
-        let fitting = TEXTS
-            .iter()
-            .find(|text| validator.check("text", &json!(text)).is_ok());
-        let fitting = fitting.ok_or_else(|| format!("nothing is known that fits `{pattern}`"))?;
-        return Ok((*fitting).to_owned());
+        match Validator::new(&kept) {
+            Ok(validator) => return known(&validator, pattern),
+            // A pattern that cannot be read here says again what the format says.
+            Err(_) if schema.contains_key("format") => {}
+            Err(error) => return Err(error.to_string()),
+        }
     }
     let length = |keyword| schema.get(keyword).and_then(Value::as_u64);
     let mut made = match schema.get("format").and_then(Value::as_str) {
@@ -236,6 +347,14 @@ fn text(schema: &Map<String, Value>) -> Result<String, String> {
     Ok(made)
 }
 
+/// Returns a text of many that fits.
+fn known(validator: &Validator, pattern: &str) -> Result<String, String> {
+    let mut texts = TEXTS.iter();
+    let fitting = texts.find(|text| validator.check("text", &json!(text)).is_ok());
+    let fitting = fitting.ok_or_else(|| format!("nothing is known that fits `{pattern}`"))?;
+    Ok((*fitting).to_owned())
+}
+
 /// The number nearest to one that the bounds allow.
 fn number(schema: &Map<String, Value>, whole: bool) -> Result<Value, String> {
     let bound = |keyword| schema.get(keyword).and_then(Value::as_f64);
@@ -249,6 +368,14 @@ fn number(schema: &Map<String, Value>, whole: bool) -> Result<Value, String> {
     }
     if let Some(lowest) = lowest {
         made = made.max((lowest / unit).ceil() * unit);
+    }
+    // Between narrow bounds there may be no multiple of the unit.
+    let low = bound("minimum").or_else(|| bound("exclusiveMinimum"));
+    let high = bound("maximum").or_else(|| bound("exclusiveMaximum"));
+    if let (Some(low), Some(high), false, None) = (low, high, whole, step)
+        && (made <= low || made >= high)
+    {
+        made = low.midpoint(high);
     }
     // Beyond this a number of JSON is no longer exact for everybody.
     let exact = (made.fract() == 0.0 && made.abs() < 9_007_199_254_740_992.0)

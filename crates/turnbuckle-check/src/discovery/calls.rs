@@ -28,6 +28,8 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
     /// Whether it answers with a task and in no other way.
     pub(crate) only_as_task: bool,
+    /// Whether it may be called with other arguments, too: it only reads, or the user lets anything be written.
+    pub(crate) is_free: bool,
 }
 
 impl Call {
@@ -73,14 +75,16 @@ pub(super) async fn choose(visit: &Visit, tools: &List) -> (Vec<Call>, Vec<Strin
         let Some(name) = tool["name"].as_str() else {
             continue;
         };
+        let is_free = options.allow_writes || reading.contains(name);
+        let call = |arguments| call(tool, name, arguments, is_free);
         let mut given = given(options, name).peekable();
         if given.peek().is_some() {
-            calls.extend(given.map(|arguments| call(tool, name, arguments.clone())));
-        } else if !options.allow_writes && !reading.contains(name) {
+            calls.extend(given.map(|arguments| call(arguments.clone())));
+        } else if !is_free {
             writing.push(name);
         } else {
             match arguments::make(&tool["inputSchema"]) {
-                Ok(arguments) => calls.push(call(tool, name, arguments)),
+                Ok(arguments) => calls.push(call(arguments)),
                 Err(why) => left_out.push(format!(
                     "the tool `{name}` was not called: no arguments could be made up ({why}); `--call {name} ARGUMENTS` gives it some"
                 )),
@@ -99,8 +103,9 @@ pub(super) async fn choose(visit: &Visit, tools: &List) -> (Vec<Call>, Vec<Strin
     (calls, left_out)
 }
 
-fn call(tool: &Value, name: &str, arguments: Value) -> Call {
+fn call(tool: &Value, name: &str, arguments: Value, is_free: bool) -> Call {
     Call {
+        is_free,
         tool: tool.clone(),
         name: name.to_owned(),
         arguments,

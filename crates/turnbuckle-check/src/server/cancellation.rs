@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::overheard::{Message, messages, messages_within, received};
+use crate::overheard::{Message, is_heard_with, messages, messages_within, received};
 use crate::rule::{Area, Rule};
 use crate::session::Session;
 use crate::tape::Way;
@@ -66,7 +66,8 @@ async fn no_answer(visit: &Visit) -> Outcome {
     // Let the work begin: what was not begun could be dropped without any care.
     session.listen(LONG / 4).await;
     cancel(&session, pending.id.clone().unwrap_or_default()).await?;
-    let patience = trial.took * 2 + visit.options.silence;
+    // Whoever does not stop is done when it was done before, or a little later.
+    let patience = trial.took + trial.took / 4 + 2 * visit.options.silence;
     match session.answer_within(pending, patience).await {
         Ok(answer) if !answer.value.is_null() => {
             let what = format!("{} for a request that was cancelled", answer.describe());
@@ -109,8 +110,13 @@ async fn strays_ignored(visit: &Visit) -> Outcome {
         .ask(harmless(&session), json!({}))
         .await
         .map_err(Unmet::aside)?;
+    let here = |at: usize| {
+        let sent = alive.sent;
+        sent.is_none_or(|sent| is_heard_with(&visit.tape, sent, at))
+    };
     let replies = messages(&visit.tape, Way::Received)
         .filter(|message| message.at >= from && Some(message.at) != alive.received)
+        .filter(|message| here(message.at) && !is_refusal(message))
         .find(|message| {
             message.value.get("error").is_some() || message.value.get("result").is_some()
         });
@@ -121,6 +127,12 @@ async fn strays_ignored(visit: &Visit) -> Outcome {
         }
         None => alive.seen(),
     }
+}
+
+/// Says whether it is the body of a response that refuses what was posted, which HTTP lets a server do.
+fn is_refusal(message: &Message) -> bool {
+    let of_http = message.entry.head.is_some();
+    of_http && message.value.get("id").is_none_or(Value::is_null)
 }
 
 async fn survived(visit: &Visit) -> Outcome {

@@ -47,14 +47,19 @@ async fn capability(visit: &Visit) -> Outcome {
             Answer::seen,
         );
     }
-    let (reference, name) = arguments(visit).await?.swap_remove(0);
-    let answer = complete(session, &reference, &name, "")
-        .await
-        .map_err(Unmet::aside)?;
-    match answer.value.get("result") {
-        Some(_) => Err(answer.broken("completion works, but `completions` is not declared")),
-        None => Err(Unmet::not_applicable("the server completes nothing")),
+    for (reference, name) in arguments(visit).await?.into_iter().take(TRIED) {
+        let answer = complete(session, &reference, &name, "")
+            .await
+            .map_err(Unmet::aside)?;
+        if offers_something(&answer) {
+            return Err(answer.broken("completion works, but `completions` is not declared"));
+        }
+        // Whoever knows the method may still complete another argument.
+        if answer.value.get("result").is_none() {
+            break;
+        }
     }
+    Err(Unmet::not_applicable("the server completes nothing"))
 }
 
 async fn unsupported(visit: &Visit) -> Outcome {
@@ -64,11 +69,11 @@ async fn unsupported(visit: &Visit) -> Outcome {
     }
     let reference = json!({ "type": "ref/prompt", "name": "turnbuckle-no-such-prompt" });
     let answer = complete(session, &reference, "argument", "").await?;
-    match answer.value.get("result") {
-        Some(_) => Err(Unmet::not_tested(
+    match offers_something(&answer) {
+        true => Err(Unmet::not_tested(
             "the server completes something all the same",
         )),
-        None => answer.expect_error(&[-32601]),
+        false => answer.expect_error(&[-32601]),
     }
 }
 
@@ -144,8 +149,7 @@ async fn completed(visit: &Visit) -> Result<(Answer, (Value, String)), Unmet> {
         let answer = complete(session, &reference, &name, "")
             .await
             .map_err(Unmet::aside)?;
-        let values = answer.value["result"]["completion"]["values"].as_array();
-        if values.is_some_and(|values| !values.is_empty()) {
+        if offers_something(&answer) {
             return Ok((answer, (reference, name)));
         }
     }
@@ -203,6 +207,11 @@ async fn arguments(visit: &Visit) -> Result<Vec<(Value, String)>, Unmet> {
         true => Err(Unmet::not_applicable("there is nothing to complete")),
         false => Ok(all),
     }
+}
+
+fn offers_something(answer: &Answer) -> bool {
+    let values = answer.value["result"]["completion"]["values"].as_array();
+    values.is_some_and(|values| !values.is_empty())
 }
 
 async fn complete(

@@ -89,7 +89,11 @@ pub(super) async fn is_declared(visit: &Visit, kind: Kind) -> Outcome {
     if capabilities.get(kind.capability).is_some() {
         return Seen::at(opening);
     }
-    let answer = session.ask(kind.method, json!({})).await?;
+    // That an unknown method gets no answer is for another rule to say.
+    let answer = session
+        .ask(kind.method, json!({}))
+        .await
+        .map_err(Unmet::aside)?;
     let count = answer.value["result"][kind.field]
         .as_array()
         .map_or(0, Vec::len);

@@ -31,6 +31,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule::server("logging.respects-level", Area::Logging, &["logging.set-level.respect"])
         .says("No log message comes that is less severe than the level chosen.")
         .cure("Compare the level of each message with the one that the client has set, and send those at or above it.")
+        .gently()
         .ask(|visit| Box::pin(respects_level(visit))),
     Rule::server(
         "logging.unknown-level",
@@ -47,6 +48,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule::server("logging.set-level-is-gone", Area::Logging, &["logging.set-level.removed"])
         .says("There is no `logging/setLevel` any more: requests say what they want themselves.")
         .cure("Treat `logging/setLevel` as an unknown method in this revision.")
+        .gently()
         .ask(|visit| Box::pin(set_level_is_gone(visit))),
 ];
 
@@ -83,13 +85,17 @@ async fn level_set(visit: &Visit) -> Outcome {
 async fn respects_level(visit: &Visit) -> Outcome {
     visit.capability("/logging").await?;
     let trials = visit.trials().await?;
-    let lowest = |trial: &&Trial| lowest_level(visit, trial);
     let logged = trials.that_sent(visit, MESSAGE);
-    // Of a tool that logs at several levels, one more can be heard than is missed.
-    let Some(trial) = logged.iter().copied().min_by_key(lowest) else {
+    if logged.is_empty() {
         return Err(trials.none("logs anything"));
-    };
-    let Some(&wanted) = lowest_level(visit, trial).and_then(|lowest| LEVELS.get(lowest + 1)) else {
+    }
+    // Of a tool that logs at several levels, one more can be heard than is missed.
+    let held_back = |trial: &Trial| LEVELS.get(lowest_level(visit, trial)? + 1);
+    let told = logged
+        .into_iter()
+        .filter_map(|trial| Some((trial, held_back(trial)?)));
+    let lowest = told.min_by_key(|(trial, wanted)| (rank(&(**wanted).into()), trial.took));
+    let Some((trial, &wanted)) = lowest else {
         return Err(trials.none("logs anything that a level could hold back"));
     };
     let session = visit.fresh().await?;
@@ -109,6 +115,8 @@ async fn respects_level(visit: &Visit) -> Outcome {
             return Err(Unmet::broken(what, set.entries().chain([at])));
         }
     }
+    // Of a call that came to nothing, silence tells nothing.
+    again.answer()?;
     Seen::at(set.entries().chain(again.entries()))
 }
 
@@ -139,7 +147,7 @@ async fn unknown_level(visit: &Visit) -> Outcome {
 async fn only_when_asked(visit: &Visit) -> Outcome {
     let trials = visit.trials().await?;
     let logged = trials.that_sent(visit, MESSAGE);
-    let Some(trial) = logged.first() else {
+    let Some(trial) = logged.into_iter().min_by_key(|trial| trial.took) else {
         visit.capability("/logging").await?;
         return Err(trials.none("logs anything"));
     };

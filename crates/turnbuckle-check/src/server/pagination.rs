@@ -37,7 +37,15 @@ pub(crate) const RULES: &[Rule] = &[
 
 async fn goes_on(visit: &Visit) -> Outcome {
     let mut seen = Vec::new();
-    for (kind, list) in in_pages(visit).await? {
+    for (kind, list) in goes_on_to_more(visit).await? {
+        if list.broken_off.is_some() {
+            // A list that has changed meanwhile may have made its cursors useless.
+            let again = kind.read(visit.session().await?).await?;
+            if let Some(Unmet::Broken { what, entries }) = again.broken_off {
+                let what = format!("the next page of `{}`: {what}", kind.method);
+                return Err(Unmet::broken(what, entries));
+            }
+        }
         let items = |page: &Answer| page.value["result"][kind.field].clone();
         let mut pairs = list.pages.windows(2);
         let stuck =
@@ -102,14 +110,23 @@ async fn invalid_cursor(visit: &Visit) -> Outcome {
     Seen::at(seen)
 }
 
-/// Returns the lists that come in more than one page.
+/// Returns the lists of which more than one page was read.
 async fn in_pages(visit: &Visit) -> Result<Vec<(Kind, &List)>, Unmet> {
+    such(visit, |list| list.pages.len() > 1).await
+}
+
+/// Returns the lists of which there is more than one page.
+async fn goes_on_to_more(visit: &Visit) -> Result<Vec<(Kind, &List)>, Unmet> {
+    such(visit, |list| {
+        list.pages.len() > 1 || list.broken_off.is_some()
+    })
+    .await
+}
+
+async fn such(visit: &Visit, which: fn(&List) -> bool) -> Result<Vec<(Kind, &List)>, Unmet> {
     let discovered = visit.discovered().await?;
     let lists = ALL.map(|kind| (kind, of(discovered, kind)));
-    let paged: Vec<_> = lists
-        .into_iter()
-        .filter(|(_, list)| list.pages.len() > 1)
-        .collect();
+    let paged: Vec<_> = lists.into_iter().filter(|(_, list)| which(list)).collect();
     match paged.is_empty() {
         true => Err(Unmet::not_applicable("no list comes in more than one page")),
         false => Ok(paged),

@@ -1,18 +1,21 @@
 //! Progress of requests.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::overheard::{Message, answers, messages, received};
 use crate::rule::{Area, Rule};
-use crate::tape::Way;
+use crate::tape::{Tape, Way};
 use crate::trials::{Trial, Trials};
 use crate::visit::Visit;
 
 /// The name of the notification.
 const PROGRESS: &str = "notifications/progress";
+
+/// A call that takes so long is worth a conversation of its own.
+const SLOW: Duration = Duration::from_secs(2);
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("progress.known-token", Area::Progress, &["progress.token.active"])
@@ -32,7 +35,7 @@ pub(crate) const RULES: &[Rule] = &[
 async fn known_token(visit: &Visit) -> Outcome {
     let trials = visit.trials().await?;
     let reporting = reporting(visit, trials)?;
-    let reports = Reports::of(visit);
+    let reports = Reports::of(&visit.tape);
     for message in &reports.all {
         let token = &message.value["params"]["progressToken"];
         if reports.request_of(message).is_none() {
@@ -41,15 +44,8 @@ async fn known_token(visit: &Visit) -> Outcome {
         }
     }
     // A number has to stay one, and silence is as it should be where nobody asks.
-    let session = visit.session().await?;
     let number = visit.tape.len() + 1_000;
-    let numbered = Trial::make(
-        visit,
-        session,
-        &reporting.call,
-        json!({ "progressToken": number }),
-    )
-    .await;
+    let (numbered, silent) = both(visit, reporting, number).await?;
     for (at, message) in numbered.heard(visit, PROGRESS) {
         let token = &message["params"]["progressToken"];
         if *token != json!(number) && is_token(token) {
@@ -57,7 +53,6 @@ async fn known_token(visit: &Visit) -> Outcome {
             return Err(Unmet::broken(what, numbered.entries().chain([at])));
         }
     }
-    let silent = Trial::make(visit, session, &reporting.call, json!({})).await;
     // A report of the call before may come late, which is for another rule to judge.
     let late = |message: &Value| message["params"]["progressToken"] == json!(number);
     let mut heard = silent.heard(visit, PROGRESS).into_iter();
@@ -70,11 +65,26 @@ async fn known_token(visit: &Visit) -> Outcome {
     }
 }
 
+/// Makes a call with a number for a token, and one without a token; side by side if it is slow.
+async fn both(visit: &Visit, trial: &Trial, number: usize) -> Result<(Trial, Trial), Unmet> {
+    let session = visit.session().await?;
+    let (call, token) = (&trial.call, json!({ "progressToken": number }));
+    if trial.took < SLOW {
+        let numbered = Trial::make(visit, session, call, token).await;
+        return Ok((numbered, Trial::make(visit, session, call, json!({})).await));
+    }
+    let other = visit.fresh().await?;
+    Ok(tokio::join!(
+        Trial::make(visit, session, call, token),
+        Trial::make(visit, &other, call, json!({})),
+    ))
+}
+
 async fn increases(visit: &Visit) -> Outcome {
     reporting(visit, visit.trials().await?)?;
     let mut last: HashMap<String, (f64, usize)> = HashMap::new();
     let mut seen = Vec::new();
-    let reports = Reports::of(visit);
+    let reports = Reports::of(&visit.tape);
     for message in &reports.all {
         let params = &message.value["params"];
         let Some(value) = params["progress"].as_f64() else {
@@ -103,9 +113,14 @@ async fn ends_with_answer(visit: &Visit) -> Outcome {
     let trials = visit.trials().await?;
     reporting(visit, trials)?;
     trials.session.listen(visit.options.silence).await;
+    none_is_late(&visit.tape)
+}
+
+/// Makes sure that no report comes after the answer, as far as that can be told.
+fn none_is_late(tape: &Tape) -> Outcome {
     let mut seen = Vec::new();
-    let reports = Reports::of(visit);
-    let answers: Vec<_> = answers(&visit.tape).collect();
+    let reports = Reports::of(tape);
+    let answers: Vec<_> = answers(tape).collect();
     for message in &reports.all {
         let Some(request) = reports.request_of(message) else {
             continue;
@@ -118,6 +133,10 @@ async fn ends_with_answer(visit: &Visit) -> Outcome {
         };
         // A call that became a task goes on under its token.
         if answer.value["result"].get("task").is_some() {
+            continue;
+        }
+        // Of two streams of HTTP, what is read first need not have been sent first.
+        if message.entry.channel != answer.entry.channel {
             continue;
         }
         if message.at > answer.at {
@@ -143,10 +162,10 @@ struct Reports {
 }
 
 impl Reports {
-    fn of(visit: &Visit) -> Self {
-        let mut all = received(&visit.tape, PROGRESS);
+    fn of(tape: &Tape) -> Self {
+        let mut all = received(tape, PROGRESS);
         all.retain(|message| is_token(&message.value["params"]["progressToken"]));
-        let requests = messages(&visit.tape, Way::Sent)
+        let requests = messages(tape, Way::Sent)
             .filter(|message| is_token(&message.value["params"]["_meta"]["progressToken"]))
             .collect();
         Self { all, requests }
@@ -164,4 +183,35 @@ impl Reports {
 
 fn is_token(token: &Value) -> bool {
     token.is_string() || token.is_number()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::Entry;
+
+    /// A call, its answer, and then a report on this channel.
+    fn reported_after(channel: usize) -> Outcome {
+        let tape = Tape::default();
+        let call = json!({ "id": 1, "method": "tools/call", "params": { "_meta": { "progressToken": "a" } } });
+        let sent = tape.push(Entry::sent(1, call.to_string()));
+        tape.push(Entry {
+            answers: Some(sent),
+            ..Entry::received(1, json!({ "id": 1, "result": {} }).to_string())
+        });
+        let params = json!({ "progressToken": "a", "progress": 1 });
+        let report = json!({ "method": PROGRESS, "params": params });
+        tape.push(Entry::received(channel, report.to_string()));
+        none_is_late(&tape)
+    }
+
+    #[test]
+    fn a_report_after_the_answer_is_late() {
+        assert!(matches!(reported_after(1), Err(Unmet::Broken { .. })));
+    }
+
+    #[test]
+    fn a_report_on_another_stream_may_have_been_sent_before() {
+        assert!(matches!(reported_after(2), Err(Unmet::NotTested(_))));
+    }
 }

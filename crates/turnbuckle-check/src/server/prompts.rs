@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::lists::{self, PROMPTS};
-use crate::discovery::{Read, required};
+use crate::discovery::{Read, is_complete, required};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area::Prompts, Rule};
 use crate::session::Answer;
@@ -84,6 +84,13 @@ async fn missing_arguments(visit: &Visit) -> Outcome {
     let prompt = asking.ok_or_else(|| Unmet::not_applicable("no prompt requires an argument"))?;
     let params = json!({ "name": prompt["name"], "arguments": {} });
     let answer = visit.session().await?.ask("prompts/get", params).await?;
+    if answer
+        .value
+        .get("result")
+        .is_some_and(|it| !is_complete(it))
+    {
+        return Err(Unmet::not_tested("the server asks for what is missing"));
+    }
     answer.expect_error(&[-32602])
 }
 
@@ -113,8 +120,8 @@ async fn listed_can_be_used(visit: &Visit) -> Outcome {
     for read in listed(visit).await? {
         let answer = read.answer.as_ref().map_err(Clone::clone)?;
         match answer.value["error"]["code"].as_i64() {
-            // What we make up need not be what the prompt wants.
-            Some(-32602) if required(&read.listed).next().is_some() => {}
+            // What we make up need not be what the prompt wants, and no code is said for that.
+            Some(_) if required(&read.listed).next().is_some() => {}
             Some(_) => {
                 let what = format!("{} gives {}", read.listed["name"], answer.describe());
                 return Err(answer.broken(what));

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use turnbuckle_protocol::revision::Revision;
+use turnbuckle_protocol::{revision::Revision, uri_template::UriTemplate};
 
-use super::lists::{self, RESOURCES};
+use super::lists::{self, RESOURCES, TEMPLATES};
+use crate::discovery::is_complete;
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area::Resources, Rule};
 use crate::session::Answer;
@@ -65,6 +66,16 @@ async fn not_found(visit: &Visit) -> Outcome {
     if is_empty(&answer) {
         return Err(Unmet::not_tested("the server answers with empty contents"));
     }
+    if let Some(result) = answer.value.get("result") {
+        if !is_complete(result) {
+            return Err(Unmet::not_tested("the server asks something first"));
+        }
+        if is_covered(visit, NOWHERE).await? {
+            return Err(Unmet::not_tested(
+                "a template of the server covers whatever address there is",
+            ));
+        }
+    }
     if visit.revision < Revision::MODERN {
         return answer.expect_error(&[OLDER]);
     }
@@ -73,6 +84,15 @@ async fn not_found(visit: &Visit) -> Outcome {
         Some(OLDER) => Err(Unmet::not_tested("the error is one of older revisions")),
         _ => answer.expect_error(&[-32602]),
     }
+}
+
+/// Says whether a template stands for this address, so that it may well be there.
+async fn is_covered(visit: &Visit, uri: &str) -> Result<bool, Unmet> {
+    let templates = &visit.discovered().await?.templates;
+    let mut templates = TEMPLATES
+        .keys(templates)
+        .filter_map(|template| UriTemplate::parse(template).ok());
+    Ok(templates.any(|template| template.matches(uri).is_some()))
 }
 
 async fn not_found_never_empty(visit: &Visit) -> Outcome {
@@ -103,12 +123,22 @@ async fn listed_can_be_read(visit: &Visit) -> Outcome {
     for read in listed(visit).await? {
         let answer = read.answer.as_ref().map_err(Clone::clone)?;
         if answer.value.get("error").is_some() {
+            // A list may change at any time.
+            if is_gone(visit, &read.listed["uri"]).await? {
+                continue;
+            }
             let what = format!("{} gives {}", read.listed["uri"], answer.describe());
             return Err(answer.broken(what));
         }
         seen.extend(answer.entries());
     }
     Seen::at(seen)
+}
+
+/// Says whether a resource is no longer listed.
+async fn is_gone(visit: &Visit, uri: &Value) -> Result<bool, Unmet> {
+    let list = RESOURCES.read(visit.session().await?).await?;
+    Ok(list.iter().all(|listed| listed["uri"] != *uri))
 }
 
 async fn listed_once(visit: &Visit) -> Outcome {

@@ -37,7 +37,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["resources.subscribe.legacy-methods"],
     )
     .says("A server that declares `resources.subscribe` lets a resource be subscribed to, and unsubscribed from.")
-    .cure("Answer `resources/subscribe` and `resources/unsubscribe` with an empty result for every resource of the list.")
+    .cure("Answer `resources/subscribe` and `resources/unsubscribe` with an empty result, or do not declare `resources.subscribe`.")
     .ask(|visit| Box::pin(legacy::subscribe(visit))),
     Rule::server(
         "subscriptions.only-subscribed",
@@ -46,6 +46,7 @@ pub(crate) const RULES: &[Rule] = &[
     )
     .says("New content is told of resources that are subscribed to, and of no others.")
     .cure("Send `notifications/resources/updated` only between `resources/subscribe` and `resources/unsubscribe` for the URI.")
+    .gently()
     .ask(|visit| Box::pin(legacy::only_subscribed(visit))),
     Rule::server(
         "subscriptions.changes-declared",
@@ -116,5 +117,6 @@ pub(crate) const RULES: &[Rule] = &[
     )
     .says("There is no `resources/subscribe` and no `resources/unsubscribe` any more.")
     .cure("Treat both as unknown methods in this revision; `subscriptions/listen` is there instead.")
+    .gently()
     .ask(|visit| Box::pin(modern::subscribe_is_gone(visit))),
 ];

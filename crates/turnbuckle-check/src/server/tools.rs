@@ -9,6 +9,9 @@ mod schemas;
 use super::lists::{self, TOOLS};
 use crate::rule::{Area::Tools, Rule};
 
+/// The name of a tool that nobody has.
+const NOBODY: &str = "turnbuckle-no-such-tool";
+
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("tools.capability", Tools, &["tools.capability"])
         .says("A server that has tools declares the capability `tools`.")

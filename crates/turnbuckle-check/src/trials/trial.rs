@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::discovery::Call;
 use crate::outcome::Unmet;
-use crate::overheard::{Question, messages_within, questions_within};
+use crate::overheard::{Question, is_heard_with, messages_within, questions_within};
 use crate::session::{Answer, Session};
 use crate::tape::Way;
 use crate::visit::Visit;
@@ -111,14 +111,9 @@ impl Trial {
     }
 
     /// Says whether something was heard in the conversation of the call.
-    ///
-    /// On lines another one may still be open, in which the server says something of its own accord.
     fn is_heard_here(&self, visit: &Visit, at: usize) -> bool {
         let sent = self.answers.first().and_then(|answer| answer.sent);
-        match sent.map(|sent| visit.tape.entry(sent)) {
-            Some(sent) if sent.head.is_none() => visit.tape.entry(at).channel == sent.channel,
-            _ => true,
-        }
+        sent.is_none_or(|sent| is_heard_with(&visit.tape, sent, at))
     }
 
     /// Returns the notifications of this name that came meanwhile.
@@ -151,7 +146,22 @@ pub(crate) async fn ask(session: &Session, call: &Call, params: Value) -> Result
     let pending = session
         .begin_with("tools/call", params, call.headers())
         .await?;
-    session.answer(pending).await.map_err(Unmet::aside)
+    let id = pending.id.clone();
+    let answer = session.answer(pending).await;
+    if answer.is_err() {
+        give_up(session, id).await;
+    }
+    answer.map_err(Unmet::aside)
+}
+
+/// Tells the server that nobody waits any more, so that it can turn to what comes next.
+async fn give_up(session: &Session, id: Option<Value>) {
+    let closes = session.http().is_ok() && !session.speech.has_handshake();
+    if let (Some(id), false) = (id, closes) {
+        let params = json!({ "requestId": id, "reason": "It takes too long." });
+        // Whether that arrives matters to nobody.
+        let _ = session.notify("notifications/cancelled", params).await;
+    }
 }
 
 /// Answers what a server asks for, in the way that can do no harm: no form is filled in.

@@ -24,7 +24,7 @@ mod shapes;
 mod stdio;
 mod streams;
 mod subscriptions;
-mod tasks;
+pub(crate) mod tasks;
 mod tools;
 
 use turnbuckle_check::{catalogue, report::Grade, rule::Level};

@@ -84,6 +84,69 @@ fn references_choices_and_nests_are_followed() {
 }
 
 #[test]
+fn one_of_several_kinds_of_arguments_is_made() {
+    let by_name = json!({
+        "type": "object",
+        "properties": { "id": { "type": "integer" }, "name": { "type": "string" } },
+        "anyOf": [{ "required": ["id"] }, { "required": ["name"] }],
+    });
+    assert_makes(&by_name, json!({ "id": 1 }));
+    let second = json!({
+        "type": "object",
+        "properties": { "kind": { "type": "string" } },
+        "oneOf": [
+            { "properties": { "id": { "type": "string", "pattern": "^only-this$" } }, "required": ["id"] },
+            { "$ref": "#/$defs/Named" },
+        ],
+        "$defs": { "Named": { "properties": { "kind": { "const": "named" } }, "required": ["kind"] } },
+    });
+    assert_makes(&second, json!({ "kind": "named" }));
+    let nested = json!({ "type": "object", "properties": { "a": { "type": "boolean" } }, "oneOf": [{ "required": ["a"] }] });
+    assert_makes(&one(&nested), json!({ "it": { "a": false } }));
+}
+
+#[test]
+fn a_default_that_does_not_fit_is_no_obstacle() {
+    assert_makes(
+        &one(&json!({ "type": "string", "minLength": 1, "default": "" })),
+        json!({ "it": "check" }),
+    );
+}
+
+#[test]
+fn what_code_is_often_generated_from_is_understood() {
+    for (schema, expected) in [
+        // An address for mail, as libraries for JavaScript write it.
+        (
+            json!({ "type": "string", "format": "email", "pattern": "^(?!\\.)(?!.*\\.\\.)[a-z.@]+$" }),
+            json!("check@example.com"),
+        ),
+        (
+            json!({ "type": "string", "pattern": "^[A-Z]{3}$" }),
+            json!("USD"),
+        ),
+        (
+            json!({ "type": "string", "pattern": "^[A-Z]+-[0-9]+$" }),
+            json!("CHECK-1"),
+        ),
+        (
+            json!({ "type": "number", "minimum": 0.1, "maximum": 0.3 }),
+            json!(0.2),
+        ),
+        (
+            json!({ "type": "object", "minProperties": 1, "properties": { "a": { "type": "integer" } } }),
+            json!({ "a": 1 }),
+        ),
+        (
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }], "default": null }),
+            json!(1),
+        ),
+    ] {
+        assert_makes(&one(&schema), json!({ "it": expected }));
+    }
+}
+
+#[test]
 fn it_gives_up_with_a_reason() {
     for (schema, reason) in [
         (json!(null), "the input schema is no object"),

@@ -42,15 +42,16 @@ pub(super) async fn missing_capability(visit: &Visit) -> Outcome {
         return Err(answer.broken(format!("{} instead of -32021", answer.describe())));
     }
     let required = &answer.value["error"]["data"]["requiredCapabilities"];
+    // Whoever wants several things may find out about one after the other.
     let asked = trial.questions(visit);
-    let wanted = asked
-        .first()
-        .and_then(|question| capability_for(&question.method));
-    match wanted.is_some_and(|wanted| required.get(wanted).is_some()) {
+    let mut wanted = asked
+        .iter()
+        .filter_map(|question| capability_for(&question.method));
+    match wanted.clone().any(|wanted| required.get(wanted).is_some()) {
         true => answer.seen(),
         false => Err(answer.broken(format!(
             "`requiredCapabilities` is {required} and does not name `{}`",
-            wanted.unwrap_or_default()
+            wanted.next().unwrap_or_default()
         ))),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::overheard::{Question, messages, questions, received};
+use crate::overheard::{Message, Question, messages, questions, received};
 use crate::tape::Way;
 use crate::visit::Visit;
 
@@ -58,11 +58,19 @@ pub(super) fn complete_known(visit: &Visit) -> Outcome {
             "the server told of no elicitation that is complete",
         ));
     }
-    let asked = questions(&visit.tape);
+    let asked = questions(&visit.tape).into_iter();
+    let asked = asked.map(|question| (question.at, question.params["elicitationId"].clone()));
+    // An error may ask for pages to be visited before the request comes again.
+    let required = required_errors(visit).into_iter().flat_map(|error| {
+        let pages = listed(&error).to_vec();
+        let ids = pages.into_iter().map(|page| page["elicitationId"].clone());
+        ids.map(move |id| (error.at, id))
+    });
+    let known: Vec<_> = asked.chain(required).collect();
     for message in &complete {
         let id = &message.value["params"]["elicitationId"];
-        let known = |it: &Question| it.at < message.at && it.params["elicitationId"] == *id;
-        if id.is_string() && !asked.iter().any(known) {
+        let is_known = |(at, known): &(usize, Value)| *at < message.at && known == id;
+        if id.is_string() && !known.iter().any(is_known) {
             let what = format!("the elicitation {id} is complete, and nobody has asked for it");
             return Err(Unmet::broken(what, [message.at]));
         }
@@ -85,15 +93,12 @@ pub(super) fn complete_is_gone(visit: &Visit) -> Outcome {
 }
 
 pub(super) fn required_error(visit: &Visit) -> Outcome {
-    let errors: Vec<_> = messages(&visit.tape, Way::Received)
-        .filter(|message| message.value["error"]["code"] == -32042)
-        .collect();
+    let errors = required_errors(visit);
     if errors.is_empty() {
         return Err(Unmet::not_applicable("the error -32042 was not seen"));
     }
     for error in &errors {
-        let listed = error.value["error"]["data"]["elicitations"].as_array();
-        let listed = listed.map(Vec::as_slice).unwrap_or_default();
+        let listed = listed(error);
         let whole = |it: &Value| it["mode"] == "url" && it["elicitationId"].is_string();
         if listed.is_empty() || !listed.iter().all(whole) {
             let what = format!("`data` is {}", error.value["error"]["data"]);
@@ -101,6 +106,19 @@ pub(super) fn required_error(visit: &Visit) -> Outcome {
         }
     }
     Seen::at(errors.iter().map(|error| error.at).take(3))
+}
+
+/// Returns the errors that ask for pages to be visited first.
+fn required_errors(visit: &Visit) -> Vec<Message> {
+    messages(&visit.tape, Way::Received)
+        .filter(|message| message.value["error"]["code"] == -32042)
+        .collect()
+}
+
+/// Returns the elicitations that such an error lists.
+fn listed(error: &Message) -> &[Value] {
+    let listed = error.value["error"]["data"]["elicitations"].as_array();
+    listed.map(Vec::as_slice).unwrap_or_default()
 }
 
 async fn pages(visit: &Visit) -> Result<Vec<Question>, Unmet> {
@@ -135,11 +153,12 @@ fn beyond_flat(property: &Value) -> Option<String> {
         return Some(format!("has `{keyword}`"));
     }
     let plain = ["string", "number", "integer", "boolean", "array"];
-    if let Some(kind) = property
-        .get("type")
-        .filter(|kind| !plain.iter().any(|it| kind == it))
-    {
-        return Some(format!("has the type {kind}"));
+    match property.get("type") {
+        None => return Some("has no type".to_owned()),
+        Some(kind) if !plain.iter().any(|it| kind == it) => {
+            return Some(format!("has the type {kind}"));
+        }
+        Some(_) => {}
     }
     let items = &property["items"];
     let chosen = ["enum", "anyOf", "oneOf"]

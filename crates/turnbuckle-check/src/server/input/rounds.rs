@@ -7,7 +7,7 @@ use crate::outcome::{Outcome, Seen, Unmet};
 use crate::overheard::{Message, messages};
 use crate::session::Answer;
 use crate::tape::Way;
-use crate::trials::{Trial, ask};
+use crate::trials::{Trial, ask, token};
 use crate::visit::Visit;
 
 pub(super) fn only_where_allowed(visit: &Visit) -> Outcome {
@@ -91,9 +91,13 @@ pub(super) async fn first_retry(visit: &Visit) -> Result<(&Trial, Value), Unmet>
 pub(super) async fn retry(
     visit: &Visit,
     trial: &Trial,
-    params: Value,
+    mut params: Value,
     deliberate: bool,
 ) -> Result<Answer, Unmet> {
+    // The same parameters may be brought several times, each time by a request of its own.
+    if let Some(own) = params.pointer_mut("/_meta/progressToken") {
+        *own = token();
+    }
     let session = &visit.trials().await?.session;
     let answer = ask(session, &trial.call, params).await?;
     if let (true, Some(sent)) = (deliberate, answer.sent) {

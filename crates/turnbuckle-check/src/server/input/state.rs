@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::rounds::{first_retry, retry};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::session::Answer;
+use crate::trials::Trial;
 use crate::visit::Visit;
 
 /// A state that no server has given.
@@ -17,15 +18,7 @@ pub(super) async fn tampered(visit: &Visit) -> Outcome {
             "the server leaves no state with its client",
         ));
     };
-    // Where anything will do, the state decides nothing, and nothing needs to be protected.
-    let mut made_up = params.clone();
-    made_up["requestState"] = GARBAGE.into();
-    let refused = retry(visit, trial, made_up, true).await?;
-    if is_done(&refused) {
-        return Err(Unmet::not_tested(
-            "the state decides nothing: any other does as well",
-        ));
-    }
+    let refused = refused(visit, trial, &params).await?;
     let mut seen: Vec<_> = refused.entries().collect();
     for changed in changes(&state) {
         let mut params = params.clone();
@@ -56,6 +49,7 @@ pub(super) async fn of_another_request(visit: &Visit) -> Outcome {
     let Some((other, mut theirs)) = others.next() else {
         return Err(trials.none("asks the client anything beside the one that does"));
     };
+    refused(visit, other, &theirs).await?;
     theirs["requestState"] = params["requestState"].clone();
     let answer = retry(visit, other, theirs, true).await?;
     match is_done(&answer) {
@@ -64,6 +58,21 @@ pub(super) async fn of_another_request(visit: &Visit) -> Outcome {
             trial.call.name, other.call.name
         ))),
         false => answer.seen(),
+    }
+}
+
+/// Comes back with a state that is none, and returns how that is refused.
+///
+/// Where anything will do, the state decides nothing, and nothing needs to be protected.
+async fn refused(visit: &Visit, trial: &Trial, params: &Value) -> Result<Answer, Unmet> {
+    let mut made_up = params.clone();
+    made_up["requestState"] = GARBAGE.into();
+    let answer = retry(visit, trial, made_up, true).await?;
+    match is_done(&answer) {
+        true => Err(Unmet::not_tested(
+            "the state decides nothing: any other does as well",
+        )),
+        false => Ok(answer),
     }
 }
 
@@ -76,6 +85,8 @@ fn is_done(answer: &Answer) -> bool {
 }
 
 /// Returns the state with one character changed, at several places; the ends may be padding.
+///
+/// Never only from lower to upper case: where those are digits, they are the same ones.
 fn changes(state: &str) -> Vec<String> {
     let characters: Vec<char> = state.chars().collect();
     let places = [1, 2, 3].map(|quarter| characters.len() * quarter / 4);
@@ -84,6 +95,7 @@ fn changes(state: &str) -> Vec<String> {
         let character = characters.get_mut(at)?;
         *character = match *character {
             'A' => 'B',
+            'a' => 'b',
             '0' => '1',
             digit if digit.is_ascii_digit() => '0',
             _ => 'A',
@@ -91,4 +103,20 @@ fn changes(state: &str) -> Vec<String> {
         Some(characters.into_iter().collect())
     };
     places.into_iter().filter_map(changed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_state_differs_whatever_case_counts_for() {
+        for state in ["aaaaaaaa", "AAAAAAAA", "00000000", "d41d8cd9", "ZzZzZzZz"] {
+            let changed = changes(state);
+            assert_eq!(changed.len(), 3);
+            for changed in changed {
+                assert!(!changed.eq_ignore_ascii_case(state), "{state} {changed}");
+            }
+        }
+    }
 }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::topic::Topic;
-use crate::discovery::List;
 use crate::outcome::Unmet;
 use crate::visit::Visit;
 
@@ -27,12 +26,8 @@ impl Gathered {
         missing.note(Topic::Resources, discovered.resources.items().err());
         missing.note(Topic::Prompts, discovered.prompts.items().err());
         // What comes of these is for the rules that look; here it matters only that they were asked.
-        if let Some(uri) = names(&discovered.resources, "uri").next() {
-            ask(visit, "resources/read", json!({ "uri": uri })).await;
-        }
-        if let Some(prompt) = discovered.prompts.iter().find(|prompt| is_simple(prompt)) {
-            ask(visit, "prompts/get", json!({ "name": prompt["name"] })).await;
-        }
+        let _ = visit.read().await;
+        let _ = visit.prompted().await;
         let Ok(session) = visit.session().await else {
             return missing;
         };
@@ -63,17 +58,6 @@ async fn ask(visit: &Visit, method: &str, params: Value) {
     if let Ok(session) = visit.session().await {
         let _ = session.ask(method, params).await;
     }
-}
-
-fn names<'a>(list: &'a List, field: &'a str) -> impl Iterator<Item = &'a str> {
-    list.iter().filter_map(move |item| item[field].as_str())
-}
-
-/// Says whether a prompt can be had without arguments.
-fn is_simple(prompt: &Value) -> bool {
-    let arguments = prompt["arguments"].as_array();
-    let mut arguments = arguments.into_iter().flatten();
-    prompt["name"].is_string() && !arguments.any(|argument| argument["required"] == true)
 }
 
 /// Returns what asks for completions of the first argument of a prompt.

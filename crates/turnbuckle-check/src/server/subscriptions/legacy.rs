@@ -7,23 +7,28 @@ use crate::outcome::{Outcome, Seen, Unmet};
 use crate::trials::Trial;
 use crate::visit::Visit;
 
+/// How many resources are looked at to find one that can be subscribed to.
+const TRIED: usize = 5;
+
 pub(super) async fn subscribe(visit: &Visit) -> Outcome {
     visit.capability("/resources/subscribe").await?;
     let resources = &visit.discovered().await?.resources;
-    let Some(uri) = resources.iter().find_map(|it| it["uri"].as_str()) else {
-        return Err(Unmet::not_tested("the server lists no resources"));
-    };
+    let uris = resources.iter().filter_map(|it| it["uri"].as_str());
     let session = visit.fresh().await?;
-    let mut entries = Vec::new();
-    for method in ["resources/subscribe", "resources/unsubscribe"] {
-        let answer = session
-            .ask(method, json!({ "uri": uri }))
-            .await
-            .map_err(Unmet::aside)?;
-        answer.result()?;
-        entries.extend(answer.entries());
+    let mut refused = Unmet::not_tested("the server lists no resources");
+    // Nothing says that every resource can be subscribed to.
+    for uri in uris.take(TRIED) {
+        let ask = |method| session.ask(method, json!({ "uri": uri }));
+        let subscribed = ask("resources/subscribe").await.map_err(Unmet::aside)?;
+        if let Err(why) = subscribed.result() {
+            refused = why;
+            continue;
+        }
+        let ended = ask("resources/unsubscribe").await.map_err(Unmet::aside)?;
+        ended.result()?;
+        return Seen::at(subscribed.entries().chain(ended.entries()));
     }
-    Seen::at(entries)
+    Err(refused)
 }
 
 pub(super) async fn only_subscribed(visit: &Visit) -> Outcome {
@@ -71,7 +76,11 @@ pub(super) async fn only_subscribed(visit: &Visit) -> Outcome {
             let what = format!("news of {uri} after it was unsubscribed from");
             Err(Unmet::broken(what, again.entries().chain([*at])))
         }
-        None => Seen::at(told.iter().map(|(at, _)| *at).chain(again.entries())),
+        None => {
+            // Of a call that came to nothing, silence tells nothing.
+            again.answer()?;
+            Seen::at(told.iter().map(|(at, _)| *at).chain(again.entries()))
+        }
     }
 }
 

@@ -152,7 +152,11 @@ pub(super) async fn stops(visit: &Visit) -> Outcome {
             let what = format!("{} after the subscription was cancelled", name(message));
             Err(Unmet::broken(what, [message.at]))
         }
-        _ => Seen::at(listening.sent(visit).into_iter().chain(again.entries())),
+        _ => {
+            // Of a call that came to nothing, silence tells nothing.
+            again.answer()?;
+            Seen::at(listening.sent(visit).into_iter().chain(again.entries()))
+        }
     }
 }
 

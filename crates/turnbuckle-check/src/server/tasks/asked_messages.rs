@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::lives::{Life, RELATED};
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::overheard::{messages_within, received};
+use crate::overheard::{is_heard_with, messages_within, received};
 use crate::tape::Way;
 use crate::visit::Visit;
 
@@ -36,7 +36,14 @@ pub(super) async fn messages_related(visit: &Visit) -> Outcome {
     for life in visit.lives().await?.some()? {
         for message in messages_within(&visit.tape, Way::Received, life.meanwhile.clone()) {
             let params = &message.value["params"];
-            let asked = message.value.get("id").is_some() && message.value["method"] != "ping";
+            let here = life.created.sent;
+            if !here.is_none_or(|sent| is_heard_with(&visit.tape, sent, message.at)) {
+                continue;
+            }
+            // Roots are asked for when a conversation begins as well, for no task at all.
+            let asked = ["elicitation/create", "sampling/createMessage"]
+                .iter()
+                .any(|method| message.value["method"] == *method);
             let reported = params["progressToken"] == life.token;
             if message.value.get("method").is_none() || !(asked || reported) {
                 continue;
@@ -110,6 +117,10 @@ pub(super) async fn progress_ends(visit: &Visit) -> Outcome {
         let reports: Vec<_> = life.meanwhile.clone().filter(progress).collect();
         let over = life.result.as_ref().and_then(|answer| answer.received);
         if let (Some(over), Some(&last)) = (over, reports.last()) {
+            // Of two streams of HTTP, what is read first need not have been sent first.
+            if visit.tape.entry(last).channel != visit.tape.entry(over).channel {
+                continue;
+            }
             if last > over {
                 return Err(Unmet::broken(
                     "progress of a task that is over",

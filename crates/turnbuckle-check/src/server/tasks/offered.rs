@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::lives::{self, EXTENSION, RELATED};
 use crate::outcome::{Outcome, Seen, Unmet};
-use crate::overheard::messages_within;
+use crate::overheard::{is_heard_with, messages_within};
 use crate::session::Answer;
 use crate::tape::Way;
 use crate::trials::ask;
@@ -44,8 +44,18 @@ pub(super) async fn needs_extension(visit: &Visit) -> Outcome {
     let session = visit.session().await?;
     lives::offered(session)?;
     let lives = visit.lives().await?;
+    let trials = visit.trials().await.ok();
     for life in lives.some()? {
-        let answer = ask(session, &life.call, life.call.params()).await?;
+        // What was called before need not be called again.
+        let plain = trials.and_then(|trials| {
+            let mut made = trials.made.iter();
+            let trial = made.find(|trial| trial.call.name == life.call.name)?;
+            trial.answers.last().cloned()
+        });
+        let answer = match plain {
+            Some(answer) => answer,
+            None => ask(session, &life.call, life.call.params()).await?,
+        };
         if answer.error().ok() == Some(-32021) {
             let required = &answer.value["error"]["data"]["requiredCapabilities"];
             return match required["extensions"].get(EXTENSION).is_some() {
@@ -138,6 +148,10 @@ pub(super) async fn no_progress(visit: &Visit) -> Outcome {
     for life in lives {
         let created = life.created.received.unwrap_or_default();
         for message in messages_within(&visit.tape, Way::Received, created..life.meanwhile.end) {
+            let sent = life.created.sent;
+            if !sent.is_none_or(|sent| is_heard_with(&visit.tape, sent, message.at)) {
+                continue;
+            }
             let method = &message.value["method"];
             let logged = method == "notifications/message";
             let reported = message.value["params"]["progressToken"] == life.token;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use turnbuckle_schema::Validator;
 
+use super::NOBODY;
 use crate::discovery::{Call, is_complete};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::session::Answer;
@@ -13,7 +14,7 @@ const INTERNAL: i64 = -32603;
 
 pub(super) async fn unknown(visit: &Visit) -> Outcome {
     visit.capability("/tools").await?;
-    let params = json!({ "name": "turnbuckle-no-such-tool", "arguments": {} });
+    let params = json!({ "name": NOBODY, "arguments": {} });
     let answer = visit.session().await?.ask("tools/call", params).await?;
     match answer.value["result"]["isError"] == true {
         true => Err(answer.broken("a result with `isError` instead of an error")),
@@ -90,7 +91,9 @@ fn outcome(answer: &Answer) -> Came {
 /// Calls a tool with an argument of the wrong type.
 async fn misuse(visit: &Visit) -> Result<(Call, Answer), Unmet> {
     let calls = visit.callable().await?;
-    let misused = calls.iter().find_map(|call| Some((*call, wrong(call)?)));
+    // What writes is called with the arguments that the user has chosen, and with no others.
+    let mut free = calls.iter().filter(|call| call.is_free);
+    let misused = free.find_map(|call| Some((*call, wrong(call)?)));
     let (call, arguments) = misused.ok_or_else(|| {
         Unmet::not_tested("no tool that can be called has an argument with a type")
     })?;
@@ -110,7 +113,11 @@ fn wrong(call: &Call) -> Option<Value> {
     let schema = call.tool["inputSchema"].as_object()?;
     let validator = Validator::lenient(schema).ok()?;
     let properties = schema.get("properties")?.as_object()?;
-    properties.iter().find_map(|(name, property)| {
+    // What is repeated in a header is refused because of the header.
+    let mut plain = properties
+        .iter()
+        .filter(|(_, property)| property.get("x-mcp-header").is_none());
+    plain.find_map(|(name, property)| {
         let wrong = match property["type"].as_str()? {
             "object" | "array" => json!(true),
             _ => json!({ "of": ["the wrong type"] }),

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::TOOLS;
+use super::{NOBODY, TOOLS};
 use crate::discovery::is_complete;
 use crate::outcome::{Outcome, Seen, Unmet};
+use crate::session::Answer;
 use crate::visit::Visit;
 
 /// The longest name.
@@ -81,13 +82,27 @@ pub(super) async fn case(visit: &Visit) -> Outcome {
         call.ok_or_else(|| Unmet::not_tested("no tool whose name has letters can be called"))?;
     let mut changed = (*call).clone();
     changed.name = other(&call.name);
-    let answer = changed
-        .ask(visit.session().await?)
-        .await
-        .map_err(Unmet::aside)?;
-    let result = answer.value.get("result");
-    match result.is_some_and(|result| is_complete(result) && result["isError"] != true) {
-        false => answer.seen(),
-        true => Err(answer.broken(format!("`{}` is called as `{}`", call.name, changed.name))),
+    let session = visit.session().await?;
+    let answer = changed.ask(session).await.map_err(Unmet::aside)?;
+    if !is_success(&answer) {
+        return answer.seen();
     }
+    // Some say in a result like any other that there is no such tool.
+    changed.name = NOBODY.to_owned();
+    let nobody = changed.ask(session).await.map_err(Unmet::aside)?;
+    match is_success(&nobody) {
+        true => Err(Unmet::not_tested(
+            "a tool that is not there is called without an error",
+        )),
+        false => Err(answer.broken(format!(
+            "`{}` is called as `{}`",
+            call.name,
+            other(&call.name)
+        ))),
+    }
+}
+
+fn is_success(answer: &Answer) -> bool {
+    let result = answer.value.get("result");
+    result.is_some_and(|result| is_complete(result) && result["isError"] != true)
 }

@@ -25,6 +25,23 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new(
+            "completion.unsupported",
+            "no values at all where nothing is completed",
+        )
+        .says(move |saying| {
+            undeclared("completions")(saying);
+            if saying
+                .asked
+                .as_ref()
+                .is_some_and(|asked| asked["method"] == complete)
+            {
+                let id = saying.message["id"].clone();
+                saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
+                    "completion": { "values": [] }, "resultType": "complete",
+                } });
+            }
+        }),
+        Mutant::new(
             "completion.unknown-prompt",
             "no values for a prompt that is not there",
         )

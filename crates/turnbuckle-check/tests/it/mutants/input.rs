@@ -119,7 +119,8 @@ fn rounds() -> Vec<Mutant> {
         .says(|saying| {
             let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
             let other = asked.is_some_and(|asked| {
-                asked["name"] != "ask_user" && !asked["requestState"].is_null()
+                let state = asked["requestState"].as_str();
+                asked["name"] != "ask_user" && state.is_some_and(|it| !it.starts_with("check-"))
             });
             if other && saying.message.get("error").is_some() {
                 saying.message = done(&saying.message["id"]);
@@ -133,6 +134,12 @@ fn elicitation() -> Vec<Mutant> {
         Mutant::new("elicitation.flat-form", "a form within a form").says(|saying| {
             change_question(saying, "requestedSchema", |schema| {
                 schema["properties"]["name"] = json!({ "type": "object", "properties": {} });
+            });
+        }),
+        Mutant::new("elicitation.flat-form", "a text or nothing").says(|saying| {
+            change_question(saying, "requestedSchema", |schema| {
+                let either = json!([{ "type": "string" }, { "type": "null" }]);
+                schema["properties"]["name"] = json!({ "anyOf": either });
             });
         }),
         Mutant::new("elicitation.valid-url", "no URL at all").says(|saying| {

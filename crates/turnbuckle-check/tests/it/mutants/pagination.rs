@@ -13,6 +13,15 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 params.remove("cursor");
             }
         }),
+        Mutant::new("pagination.goes-on", "a cursor that leads to an error").says(|saying| {
+            let asked = saying.asked.as_ref();
+            let next = asked.is_some_and(|asked| {
+                asked["method"] == "tools/list" && asked["params"]["cursor"].is_string()
+            });
+            if next {
+                failing(&mut saying.message);
+            }
+        }),
         Mutant::new(
             "pagination.stable-cursors",
             "a cursor that gives another page each time",

@@ -337,7 +337,7 @@ fn one_for_all() -> impl Fn(&mut Saying) + Send + Sync {
 }
 
 /// Counts its tasks: the ids on the wire are small numbers.
-fn numbered() -> Mutant {
+pub(crate) fn numbered() -> Mutant {
     let ids = Arc::new(Mutex::new(Vec::<String>::new()));
     let known = ids.clone();
     Mutant::new("tasks.ids-unguessable", "counts its tasks")
