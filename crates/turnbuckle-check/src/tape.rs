@@ -33,6 +33,8 @@ pub(crate) struct Entry {
     pub(crate) deliberate: bool,
     /// Whether it was not UTF-8, so that the text is not quite what was said.
     pub(crate) garbled: bool,
+    /// Whether there was more of it than is kept.
+    pub(crate) cut: bool,
     /// Whether it was said in another revision than the one that is looked at.
     pub(crate) beside: bool,
     /// Whether it is an event that came before, and comes again because its stream was resumed.
@@ -78,7 +80,8 @@ impl Entry {
     }
 
     fn new(way: Way, channel: usize, mut text: String) -> Self {
-        if text.len() > LONGEST {
+        let cut = text.len() > LONGEST;
+        if cut {
             let end = (0..=LONGEST).rev().find(|&end| text.is_char_boundary(end));
             text.truncate(end.unwrap_or_default());
         }
@@ -92,6 +95,7 @@ impl Entry {
             deliberate: false,
             read: Arc::default(),
             garbled: false,
+            cut,
             beside: false,
             replayed: false,
         }

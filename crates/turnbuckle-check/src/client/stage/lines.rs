@@ -32,8 +32,12 @@ pub(super) async fn serve(
         }
         let text = String::from_utf8_lossy(&bytes);
         let text = text.strip_suffix('\n').unwrap_or(&text);
-        let number = stage.tape.push(Entry::received(channel, text));
-        stage.touch();
+        let Some(number) = stage.take_down(Entry {
+            garbled: std::str::from_utf8(&bytes).is_err(),
+            ..Entry::received(channel, text)
+        }) else {
+            return;
+        };
         let messages = match serde_json::from_str(text) {
             Ok(Value::Array(messages)) => messages,
             Ok(message) => vec![message],
