@@ -318,6 +318,19 @@ fn a_server_that_wants_a_token_says_so_once() {
     hint: log in with `turnbuckle login URL`, or send a token with --token-file FILE
     --- exit 2
     ");
+
+    // What the user gave is not shown, whatever its name is.
+    let keyed = format!("{url}?key=s3cret");
+    let given = ["--header", "X-Thing: s3cret", "--format", "json"];
+    let seen = run(
+        &stage,
+        &[&[&*keyed, "--only", "authorization"], &given[..]].concat(),
+    );
+    assert!(
+        seen.contains("x-thing") && seen.contains("POST /mcp?***"),
+        "{seen}"
+    );
+    assert!(!seen.contains("s3cret"), "{seen}");
 }
 
 #[test]
