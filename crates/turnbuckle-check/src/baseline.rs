@@ -19,6 +19,9 @@ use turnbuckle_protocol::revision::Revision;
 use crate::catalogue;
 use crate::report::{Report, Ruling, Run, Verdict, View};
 
+/// The transports, as reports name them.
+const TRANSPORTS: [&str; 4] = ["stdio", "lines", "http", "http+sse"];
+
 /// What is known to be broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
@@ -58,6 +61,9 @@ pub enum BadBaseline {
     /// A word is no revision.
     #[error("`{0}` is no revision")]
     NoRevision(String),
+    /// A word is no transport.
+    #[error("`{0}` is no transport: there is {list}", list = TRANSPORTS.join(", "))]
+    NoTransport(String),
     /// There is no such rule.
     #[error(transparent)]
     NoRule(#[from] catalogue::Unknown),
@@ -143,9 +149,14 @@ impl Entry {
         if catalogue::find(&self.rule).is_none() {
             return Err(catalogue::Unknown::new(&self.rule).into());
         }
-        match &self.revision {
-            Some(date) if date.parse::<Revision>().is_err() => {
-                Err(BadBaseline::NoRevision(date.clone()))
+        if let Some(date) = &self.revision
+            && date.parse::<Revision>().is_err()
+        {
+            return Err(BadBaseline::NoRevision(date.clone()));
+        }
+        match &self.transport {
+            Some(name) if !TRANSPORTS.contains(&name.as_str()) => {
+                Err(BadBaseline::NoTransport(name.clone()))
             }
             _ => Ok(()),
         }

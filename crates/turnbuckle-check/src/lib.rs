@@ -22,6 +22,7 @@ mod reach;
 pub mod report;
 pub mod rule;
 mod run;
+mod secret;
 mod server;
 mod session;
 mod shape;

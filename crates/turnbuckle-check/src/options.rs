@@ -62,7 +62,7 @@ impl Default for Options {
             skip: Vec::new(),
             patience: Duration::from_secs(5),
             silence: Duration::from_millis(150),
-            quiet: Duration::from_millis(1500),
+            quiet: Duration::from_secs(3),
             longest: Duration::from_secs(20),
             watcher: Watcher::default(),
         }

@@ -7,7 +7,7 @@ use turnbuckle_client::ConnectError;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::options::Options;
-use crate::report::Report;
+use crate::report::{Report, excerpt};
 use crate::rule::Role;
 use crate::run::Visited;
 use crate::tape::{Tape, Way};
@@ -15,6 +15,9 @@ use crate::target::{Reach, Target};
 
 /// How long a process that speaks no revision may take to die of what ails it.
 const DYING: Duration = Duration::from_secs(2);
+
+/// So many characters of a reason are shown: it may quote the other side.
+const LONGEST: usize = 1_000;
 
 /// Why a check could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +100,7 @@ async fn reached(target: &Target, patience: Duration) -> Result<(), String> {
 }
 
 /// Returns what an error says, and what is below it.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
     while let Some(error) = below {
@@ -120,7 +123,8 @@ fn reasons(reasons: &[(Revision, String)]) -> String {
             None => groups.push((vec![revision.as_str()], why)),
         }
     }
-    let line =
-        |(revisions, why): &(Vec<&str>, &str)| format!("\n  {}: {why}", revisions.join(", "));
+    let line = |(revisions, why): &(Vec<&str>, &str)| {
+        format!("\n  {}: {}", revisions.join(", "), excerpt(why, LONGEST))
+    };
     groups.iter().map(line).collect()
 }

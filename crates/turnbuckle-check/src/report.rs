@@ -39,6 +39,12 @@ pub use self::untold::Reason;
 /// So many pieces of evidence are kept for a ruling: what looks at everything could name everything.
 const MOST_SHOWN: usize = 12;
 
+/// So many characters of a message are kept as evidence; no format quotes more.
+const LONGEST: usize = 20_000;
+
+/// So many characters of what was seen, of a reason, or of a header are kept: they may quote the other side.
+const LONGEST_LINE: usize = 1_000;
+
 /// What came of a check.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -178,8 +184,11 @@ pub struct Shown {
     /// The headers, on HTTP; secrets are masked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// The message.
+    /// The message, as much of it as is kept.
     pub text: String,
+    /// How many bytes the whole message has.
+    #[serde(skip)]
+    pub size: usize,
 }
 
 impl Report {
@@ -193,6 +202,18 @@ impl Report {
             left_out: Vec::new(),
             stale: Vec::new(),
         }
+    }
+
+    /// Adds a run, and what was left out in it; either may quote the other side at length.
+    pub(crate) fn add(&mut self, mut run: Run, left_out: Vec<String>) {
+        run.not_spoken = run.not_spoken.map(|why| excerpt(&why, LONGEST_LINE));
+        for what in left_out {
+            let what = excerpt(&what, LONGEST_LINE);
+            if !self.left_out.contains(&what) {
+                self.left_out.push(what);
+            }
+        }
+        self.runs.push(run);
     }
 
     /// Returns all rulings with the runs that they belong to.
@@ -281,11 +302,11 @@ impl Verdict {
         match outcome {
             Ok(seen) => Self::Kept(shown(seen.entries)),
             Err(Unmet::Broken { what, entries }) => Self::Broken {
-                what,
+                what: excerpt(&what, LONGEST_LINE),
                 exchange: shown(entries),
             },
-            Err(Unmet::NotApplicable(why)) => Self::NotApplicable(why),
-            Err(Unmet::NotTested(why)) => Self::NotTested(why),
+            Err(Unmet::NotApplicable(why)) => Self::NotApplicable(excerpt(&why, LONGEST_LINE)),
+            Err(Unmet::NotTested(why)) => Self::NotTested(excerpt(&why, LONGEST_LINE)),
         }
     }
 }
@@ -293,12 +314,23 @@ impl Verdict {
 impl Shown {
     /// A message of the side that was checked, or of ours.
     pub fn new(theirs: bool, text: impl Into<String>) -> Self {
+        let mut text = text.into();
+        let size = text.len();
+        if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+            text.truncate(end);
+        }
         Self {
             theirs,
             line: None,
             headers: Vec::new(),
-            text: text.into(),
+            text,
+            size,
         }
+    }
+
+    /// Returns the message up to so many characters, and says how much there was if that is not all.
+    pub fn excerpt(&self, most: usize) -> String {
+        text::cut(&self.text, most, self.size)
     }
 
     /// Puts what HTTP says before a body in front of it.
@@ -311,15 +343,64 @@ impl Shown {
 
     fn of(tape: &Tape, number: usize) -> Self {
         let entry = tape.entry(number);
-        let (line, headers) = match entry.head {
-            Some(head) => (Some(head.line), head.headers),
-            None => (None, Vec::new()),
+        let shown = Self::new(entry.way == Way::Received, entry.text);
+        let Some(head) = entry.head else {
+            return shown;
         };
+        let headers = head.headers.into_iter();
+        let short = |(name, value): (String, String)| (name, excerpt(&value, LONGEST_LINE));
         Self {
-            theirs: entry.way == Way::Received,
-            line,
-            headers,
-            text: entry.text,
+            line: Some(excerpt(&head.line, LONGEST_LINE)),
+            headers: headers.map(short).collect(),
+            ..shown
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::{Entry, Head};
+
+    #[test]
+    fn a_run_is_short_however_much_was_said() {
+        let mut report = Report::new(Role::Server, "server");
+        let mut run = Run::new(Revision::V2025_11_25, "stdio");
+        run.not_spoken = Some("a".repeat(100_000));
+
+        report.add(run.clone(), vec!["b".repeat(100_000)]);
+        report.add(run, vec!["b".repeat(100_000)]);
+
+        let why = report.runs[0].not_spoken.as_deref().unwrap_or_default();
+        assert!(why.len() < 1100 && why.ends_with("(100000 bytes in all)"));
+        assert_eq!(report.left_out.len(), 1);
+        assert!(report.left_out[0].len() < 1100);
+    }
+
+    #[test]
+    fn evidence_is_short_however_much_was_said() {
+        let tape = Tape::default();
+        let long = "ä".repeat(100_000);
+        let at = tape.push(Entry {
+            head: Some(Head {
+                line: format!("POST /{long}"),
+                headers: vec![("x-long".into(), long.clone())],
+            }),
+            ..Entry::received(1, long.as_str())
+        });
+        let broken = Err(Unmet::broken(format!("the answer is {long}"), [at]));
+
+        let Verdict::Broken { what, exchange } = Verdict::of(broken, &tape) else {
+            panic!("it is broken");
+        };
+
+        assert!(what.chars().count() < 1100);
+        let [shown] = &exchange[..] else {
+            panic!("one is shown");
+        };
+        assert_eq!((shown.text.chars().count(), shown.size), (20_000, 200_000));
+        assert!(shown.excerpt(10).ends_with("ää … (200000 bytes in all)"));
+        assert!(shown.line.as_ref().is_some_and(|line| line.len() < 2100));
+        assert!(shown.headers[0].1.len() < 2100);
     }
 }

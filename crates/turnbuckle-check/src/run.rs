@@ -56,10 +56,7 @@ async fn check(target: &Target, options: &Options) -> Result<Report, NotChecked>
         return Err(reach::why_nothing_was_spoken(target, options, visits).await);
     }
     for visited in visits {
-        let new = |what: &String| !report.left_out.contains(what);
-        let left_out: Vec<_> = visited.left_out.into_iter().filter(new).collect();
-        report.left_out.extend(left_out);
-        report.runs.push(visited.run);
+        report.add(visited.run, visited.left_out);
     }
     report.took = begun.elapsed();
     Ok(report)

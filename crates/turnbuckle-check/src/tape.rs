@@ -38,6 +38,8 @@ pub(crate) struct Entry {
     pub(crate) deliberate: bool,
     /// Whether it was not UTF-8, so that the text is not quite what was said.
     pub(crate) garbled: bool,
+    /// Whether there was more of it than is kept.
+    pub(crate) cut: bool,
     /// Whether it was said in another revision than the one that is looked at.
     pub(crate) beside: bool,
     /// Whether it is an event that came before, and comes again because its stream was resumed.
@@ -93,6 +95,7 @@ impl Entry {
             deliberate: false,
             read: Arc::default(),
             garbled: false,
+            cut: false,
             beside: false,
             replayed: false,
         }

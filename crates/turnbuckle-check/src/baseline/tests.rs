@@ -48,6 +48,10 @@ fn what_nobody_knows_is_an_error() {
         "`2025-11-26` is no revision"
     );
     assert_eq!(
+        error("base.unknown-method * htp"),
+        "`htp` is no transport: there is stdio, lines, http, http+sse"
+    );
+    assert_eq!(
         error("base.unknown-method * http because"),
         "line 1 has more than a rule, a revision and a transport; what people say stands after `#`"
     );

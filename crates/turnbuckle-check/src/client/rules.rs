@@ -15,6 +15,8 @@ mod rounds;
 mod sessions;
 mod shapes;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use crate::rule::Rule;
 

@@ -8,19 +8,18 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
 };
-use turnbuckle_client::stdio::Exit;
 use turnbuckle_protocol::revision::Revision;
 
 use super::command::Command;
 use super::part::{ENDPOINT, Part};
 use super::scene::Scene;
-use super::stage::Stage;
+use super::stage::{MOST, Stage};
 use super::take::{Ending, Take, Takes};
 use super::target::{Carrier, ClientTarget, Dial, Runner, Way};
 use crate::catalogue;
 use crate::options::Options;
 use crate::outcome::{Outcome, Unmet};
-use crate::reach::NotChecked;
+use crate::reach::{NotChecked, chain};
 use crate::report::{Report, Ruling, Run, Verdict};
 use crate::rule::{Check, Role, Rule};
 use crate::tape::Tape;
@@ -44,7 +43,10 @@ const AT_ONCE: usize = 3;
 pub async fn check_client(target: &ClientTarget, options: &Options) -> Result<Report, NotChecked> {
     let begun = std::time::Instant::now();
     let mut report = Report::new(Role::Client, &target.label);
-    report.runs = side_by_side(target, options).await;
+    let met = side_by_side(target, options).await;
+    for (run, left_out) in met {
+        report.add(run, left_out);
+    }
     if report.runs.iter().all(|run| run.not_spoken.is_some()) {
         let reason = |run: &Run| (run.revision, run.not_spoken.clone().unwrap_or_default());
         let reasons = report.runs.iter().map(reason);
@@ -54,7 +56,10 @@ pub async fn check_client(target: &ClientTarget, options: &Options) -> Result<Re
     Ok(report)
 }
 
-async fn side_by_side(target: &ClientTarget, options: &Options) -> Vec<Run> {
+/// What came of one revision, and what was left out.
+type Met = (Run, Vec<String>);
+
+async fn side_by_side(target: &ClientTarget, options: &Options) -> Vec<Met> {
     let gate = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     for (at, &revision) in options.revisions.iter().enumerate() {
@@ -66,15 +71,16 @@ async fn side_by_side(target: &ClientTarget, options: &Options) -> Vec<Run> {
     }
     let mut runs = running.join_all().await;
     runs.sort_by_key(|(at, _)| *at);
-    runs.into_iter().map(|(_, run)| run).collect()
+    runs.into_iter().map(|(_, met)| met).collect()
 }
 
-async fn meet(target: &ClientTarget, options: &Options, revision: Revision) -> Run {
+async fn meet(target: &ClientTarget, options: &Options, revision: Revision) -> Met {
     let carrier = target.carrier();
     let http_sse = revision < Revision::V2025_03_26;
     let tape = Tape::default();
     let mut takes = Takes::new(revision);
     let mut run = Run::new(revision, target.transport(http_sse));
+    let mut left_out = Vec::new();
     let rules: Vec<_> = catalogue::for_clients()
         .filter(|rule| options.wants(rule) && rule.binds_in(revision))
         .filter(|rule| target.shows(rule.on, http_sse))
@@ -92,9 +98,14 @@ async fn meet(target: &ClientTarget, options: &Options, revision: Revision) -> R
             &tape,
         )
         .await;
-        if let (true, Err(why)) = (plain, spoken(&take)) {
+        if take.ending == Ending::Flooding {
+            left_out.push(format!(
+                "{revision}: a run in which the client said too much was ended after {MOST} messages, or 64 MiB"
+            ));
+        }
+        if let (true, Err(why)) = (plain, spoken(&take, options)) {
             run.not_spoken = Some(why);
-            return run;
+            return (run, left_out);
         }
         takes.push(take);
     }
@@ -102,7 +113,8 @@ async fn meet(target: &ClientTarget, options: &Options, revision: Revision) -> R
         let verdict = Verdict::of(judge(rule, &takes), &tape);
         run.rulings.push(Ruling::new(rule, revision, verdict));
     }
-    run
+    left_out.dedup();
+    (run, left_out)
 }
 
 /// Returns the scenes that a rule wants to see.
@@ -138,6 +150,10 @@ async fn play(
         Way::Command(command) => outside(command, part, tape, options, patience).await,
     };
     stage.close().await;
+    let ending = match stage.is_flooded() {
+        true => Ending::Flooding,
+        false => ending,
+    };
     let entries = tape.all().split_off(from);
     let part = &stage.part;
     Take::new(part.scene, part.revision, entries, ending, part.notes())
@@ -152,11 +168,16 @@ async fn within(runner: &Runner, stage: &Arc<Stage>, options: &Options) -> Endin
         std::future::pending::<()>().await;
     };
     let running = runner(dial);
-    tokio::select! {
+    let ending = tokio::select! {
         () = running => Ending::Finished,
         ending = patience(stage, options) => ending,
         () = welcoming => Ending::Finished,
+    };
+    while let Ok(stream) = arriving.try_recv() {
+        stage.welcome(stream);
     }
+    stage.settle().await;
+    ending
 }
 
 async fn outside(
@@ -168,9 +189,12 @@ async fn outside(
 ) -> (Arc<Stage>, Ending) {
     let listening = TcpListener::bind(("127.0.0.1", 0)).await;
     let bound = listening.and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let Ok((address, listener)) = bound else {
-        let stage = Stage::new(part(ORIGIN.to_owned()), tape, patience_for_answers);
-        return (stage, Ending::Unstarted);
+    let (address, listener) = match bound {
+        Ok(bound) => bound,
+        Err(error) => {
+            let stage = Stage::new(part(ORIGIN.to_owned()), tape, patience_for_answers);
+            return (stage, Ending::Unstarted(error.to_string()));
+        }
     };
     let origin = format!("http://{address}");
     let given = match command.carrier() {
@@ -178,8 +202,9 @@ async fn outside(
         Carrier::Lines => address.to_string(),
     };
     let stage = Stage::new(part(origin), tape, patience_for_answers);
-    let Ok(started) = command.child(&given).start() else {
-        return (stage, Ending::Unstarted);
+    let started = match command.child(&given).start() {
+        Ok(started) => started,
+        Err(error) => return (stage, Ending::Unstarted(chain(&error))),
     };
     let (process, input, mut output) = (started.process, started.input, started.output);
     drop(input);
@@ -202,10 +227,16 @@ async fn outside(
         std::future::pending::<()>().await;
     };
     let ending = tokio::select! {
-        died = process.died() => Ending::Exited(died.exit),
+        died = process.died() => Ending::Exited(died),
         ending = patience(&stage, options) => ending,
-        () = welcoming => Ending::Exited(Exit::Unknown),
+        () = welcoming => Ending::Finished,
     };
+    if let Ending::Exited(_) = ending {
+        while let Ok(stream) = arriving.try_recv() {
+            stage.welcome(stream);
+        }
+        stage.settle().await;
+    }
     process.end().await;
     accepting.abort();
     draining.abort();
@@ -216,6 +247,9 @@ async fn outside(
 async fn patience(stage: &Stage, options: &Options) -> Ending {
     let end = Instant::now() + options.longest;
     loop {
+        if stage.is_flooded() {
+            return Ending::Flooding;
+        }
         let quiet = stage.last_heard().map(|last| last + options.quiet);
         let until = quiet.map_or(end, |quiet| quiet.min(end));
         if Instant::now() >= until {
@@ -231,12 +265,22 @@ async fn patience(stage: &Stage, options: &Options) -> Ending {
 }
 
 /// Finds out whether the client speaks the revision; says why not.
-fn spoken(take: &Take) -> Result<(), String> {
-    if take.ending == Ending::Unstarted {
-        return Err("the client could not be started".into());
+fn spoken(take: &Take, options: &Options) -> Result<(), String> {
+    if let Ending::Unstarted(why) = &take.ending {
+        return Err(format!("the client could not be started: {why}"));
     }
     if take.entries.is_empty() {
-        return Err("the client never connected".into());
+        return Err(match &take.ending {
+            Ending::Exited(died) if died.last_words.is_empty() => {
+                format!("the client never connected, and {}", died.exit)
+            }
+            Ending::Exited(died) => format!(
+                "the client never connected, and {}, after it said: {}",
+                died.exit, died.last_words
+            ),
+            Ending::Late => format!("the client did not connect within {:?}", options.longest),
+            _ => "the client never connected".to_owned(),
+        });
     }
     let modern = take.speaks >= Revision::MODERN;
     let Some(first) = take.requests().next() else {

@@ -16,7 +16,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::oneshot,
     task::JoinSet,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use self::http_sse::Events;
@@ -24,7 +24,14 @@ pub(crate) use self::voice::Voice;
 use super::cue::{Cue, Reply};
 use super::part::{Heard, Part};
 use super::target::Carrier;
-use crate::tape::{Head, Tape};
+use crate::tape::{Entry, Head, Tape};
+
+/// So many messages are heard in a scene, and so many bytes; a client that says more is not listened to any longer.
+pub(crate) const MOST: usize = 4_000;
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+
+/// How long the last words of a client may be under way once it has gone.
+const UNDER_WAY: Duration = Duration::from_millis(300);
 
 /// A server that is being played.
 pub(crate) struct Stage {
@@ -41,6 +48,8 @@ pub(crate) struct Stage {
 #[derive(Default)]
 struct State {
     last_heard: Option<Instant>,
+    /// How many messages were heard, and how many bytes.
+    heard: (usize, usize),
     /// Our own questions that are not answered yet.
     waiting: HashMap<String, oneshot::Sender<()>>,
     /// Requests that the client has cancelled.
@@ -75,6 +84,35 @@ impl Stage {
     /// Returns when the client was last heard.
     pub(crate) fn last_heard(&self) -> Option<Instant> {
         self.state().last_heard
+    }
+
+    /// Takes something down that the client said; returns its number, and nothing once there is too much.
+    fn take_down(&self, entry: Entry) -> Option<usize> {
+        self.touch();
+        let heard = &mut self.state().heard;
+        *heard = (heard.0 + 1, heard.1.saturating_add(entry.text.len()));
+        (heard.0 <= MOST && heard.1 <= MOST_BYTES).then(|| self.tape.push(entry))
+    }
+
+    /// Says whether the client has said more than is listened to.
+    pub(crate) fn is_flooded(&self) -> bool {
+        let heard = self.state().heard;
+        heard.0 > MOST || heard.1 > MOST_BYTES
+    }
+
+    /// Hears what a client said that has gone: it may still be under way.
+    pub(crate) async fn settle(&self) {
+        let end = Instant::now() + UNDER_WAY;
+        while Instant::now() < end {
+            {
+                let mut tasks = self.tasks();
+                while tasks.try_join_next().is_some() {}
+                if tasks.is_empty() {
+                    return;
+                }
+            }
+            sleep(UNDER_WAY / 30).await;
+        }
     }
 
     /// Ends all connections.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tokio::time::Instant;
-use turnbuckle_client::stdio::Exit;
+use turnbuckle_client::stdio::Died;
 use turnbuckle_protocol::revision::Revision;
 
 use super::scene::Scene;
@@ -35,18 +35,20 @@ struct Ours {
 }
 
 /// How the run of a client ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// By itself.
     Finished,
     /// By itself, as a process.
-    Exited(Exit),
+    Exited(Died),
     /// It said nothing any more.
     Quiet,
     /// It took too long.
     Late,
-    /// It could not be started.
-    Unstarted,
+    /// It said more than anybody wants to read.
+    Flooding,
+    /// It could not be started, and why.
+    Unstarted(String),
 }
 
 /// A message that the client said.
@@ -128,6 +130,23 @@ impl Take {
             let answers = entry.way == Way::Sent && entry.answers == Some(request.number);
             let head = entry.head.as_ref().filter(|_| answers);
             head.is_some_and(|head| head.line.starts_with('4'))
+        })
+    }
+
+    /// Returns a header of our response to a request.
+    pub(crate) fn given(&self, request: &Said, name: &str) -> Option<&str> {
+        self.entries.iter().find_map(|(_, entry)| {
+            let answers = entry.way == Way::Sent && entry.answers == Some(request.number);
+            entry.head.as_ref().filter(|_| answers)?.header(name)
+        })
+    }
+
+    /// Says whether an entry asks for revisions without a handshake: it belongs to no session.
+    pub(crate) fn probes(&self, number: usize) -> bool {
+        self.said.iter().any(|said| {
+            let modern =
+                said.method() == Some("server/discover") || said.meta("protocolVersion").is_some();
+            said.number == number && modern
         })
     }
 
@@ -277,6 +296,11 @@ impl Said {
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.as_ref()?.header(name)
+    }
+
+    /// Says whether both came to the same server: on lines, each connection is a process of its own.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        self.head.is_some() || self.channel == other.channel
     }
 
     /// Says to which era a message belongs that exists in one only: a client may try the one and then the other.

@@ -188,7 +188,7 @@ fn exchange(shown: &Shown) -> String {
             text.push('\n');
         }
     }
-    text += &escaped(&pretty(&shown.text, LONGEST));
+    text += &escaped(&pretty(shown, LONGEST));
     text + "</pre>\n</figure>\n"
 }
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use super::{Finding, Grade, Report, Ruling, Run, Shown, Verdict, excerpt, page};
+use super::{Finding, Grade, Report, Ruling, Run, Shown, Verdict, page};
 use crate::rule::Rule;
 
 /// The longest message that is quoted whole.
@@ -125,7 +125,7 @@ fn shown(shown: &Shown) -> Value {
         document["line"] = line.as_str().into();
         document["headers"] = json!(shown.headers);
     }
-    document["text"] = excerpt(&shown.text, LONGEST).into();
+    document["text"] = shown.excerpt(LONGEST).into();
     document
 }
 

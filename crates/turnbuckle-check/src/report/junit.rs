@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::text::visible;
-use super::{Grade, Report, Ruling, Run, Shown, Verdict, View, excerpt, page, telling};
+use super::{Grade, Report, Ruling, Run, Shown, Verdict, View, page, telling};
 
 /// The longest message that is quoted whole.
 const LONGEST: usize = 2000;
@@ -100,7 +100,7 @@ fn details(run: &Run, ruling: &Ruling, exchange: &[Shown]) -> String {
             let _ = writeln!(text, "{sign} {name}: {value}");
         }
         if !shown.text.is_empty() {
-            let _ = writeln!(text, "{sign} {}", excerpt(&shown.text, LONGEST));
+            let _ = writeln!(text, "{sign} {}", shown.excerpt(LONGEST));
         }
     }
     text

@@ -126,7 +126,7 @@ fn exchange(shown: &Shown) -> String {
         }
         inside.push('\n');
     }
-    inside += &pretty(&shown.text, LONGEST);
+    inside += &pretty(shown, LONGEST);
     let fence = fence(&inside);
     let who = if shown.theirs { "They" } else { "We" };
     format!("{who}:\n\n{fence}http\n{}\n{fence}\n\n", inside.trim_end())
@@ -180,8 +180,12 @@ fn inline(text: &str) -> String {
 
 fn literal(text: &str) -> String {
     let mut shown = String::new();
-    for letter in text.chars() {
+    for (at, letter) in text.char_indices() {
+        let (before, after) = (&text[..at], &text[at + letter.len_utf8()..]);
         match letter {
+            // What looks like an address would become a link.
+            ':' if after.starts_with("//") => shown += "\\:",
+            '.' if before.ends_with("www") || before.ends_with("WWW") => shown += "\\.",
             '<' => shown += "&lt;",
             '>' => shown += "&gt;",
             '&' => shown += "&amp;",
@@ -241,6 +245,10 @@ mod tests {
     fn no_text_of_a_server_leaves_its_place() {
         assert_eq!(inline("a|b <i> `"), "a\\|b &lt;i&gt; \\`");
         assert_eq!(inline("see `<x>`, `y`"), "see `<x>`, `y`");
+        assert_eq!(
+            inline("[a](http://b.example) www.c.example d@e.example"),
+            "\\[a\\](http\\://b.example) www\\.c.example d\\@e.example"
+        );
         assert_eq!(inline("``` `a`"), "\\`\\`\\` \\`a\\`");
         assert_eq!(code("a`b"), "``a`b``");
         assert_eq!(fence("```"), "````");

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::text::line;
 use super::{Finding, Report, View, page};
 use crate::rule::{Level, Rule};
 
@@ -69,10 +70,15 @@ fn result(finding: &Finding<'_>, rules: &[&Rule], report: &Report) -> Value {
     let transports: BTreeSet<_> = finding.places.iter().map(|place| place.transport).collect();
     let text = format!(
         "{} (in {}). {}",
-        finding.what,
+        line(finding.what),
         revisions.join(", "),
         finding.rule.cure
     );
+    // What looks like a link would be one.
+    let text = text
+        .replace('\\', "\\\\")
+        .replace('[', "\\[")
+        .replace(']', "\\]");
     let mut document = json!({
         "ruleId": finding.rule.id,
         "ruleIndex": at,
@@ -80,7 +86,7 @@ fn result(finding: &Finding<'_>, rules: &[&Rule], report: &Report) -> Value {
         "message": { "text": text },
         "locations": [{
             "physicalLocation": { "artifactLocation": { "uri": uri(&report.target) } },
-            "logicalLocations": [{ "name": report.target, "kind": "module" }],
+            "logicalLocations": [{ "name": line(&report.target), "kind": "module" }],
         }],
         "partialFingerprints": { "ruleAndRevisions/v1": format!("{} {}", finding.rule.id, revisions.join(" ")) },
         "properties": { "revisions": revisions, "transports": transports },
@@ -101,9 +107,13 @@ fn level(level: Level) -> &'static str {
 
 /// What was checked may be a command: then whatever has no place in a URI is written as `%20`.
 fn uri(target: &str) -> String {
+    let allowed: &[u8] = match target.contains("://") {
+        true => b"-._~:/?[]@!$&'()*+,;=%",
+        false => b"-._~/",
+    };
     let mut text = String::new();
     for byte in target.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-._~:/?[]@!$&'()*+,;=%".contains(&byte) {
+        match byte.is_ascii_alphanumeric() || allowed.contains(&byte) {
             true => text.push(byte.into()),
             false => text += &format!("%{byte:02X}"),
         }
@@ -114,7 +124,7 @@ fn uri(target: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::report::{Verdict, sample};
 
     #[test]
     fn a_report_is_a_run_with_results() {
@@ -125,8 +135,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_says_is_no_link() {
+        let mut report = sample::report();
+        for ruling in report.runs.iter_mut().flat_map(|run| &mut run.rulings) {
+            if let Verdict::Broken { what, .. } = &mut ruling.verdict {
+                *what = "[here](https://evil.example) \u{202e}".to_owned();
+            }
+        }
+
+        let document = document(&report, &View::default());
+
+        let text = document["runs"][0]["results"][0]["message"]["text"].as_str();
+        let begins = r"\[here\](https://evil.example) \\u{202e}";
+        assert!(
+            text.is_some_and(|text| text.starts_with(begins)),
+            "{text:?}"
+        );
+    }
+
+    #[test]
     fn a_command_is_a_uri_too() {
         assert_eq!(uri("my server"), "my%20server");
+        assert_eq!(uri("npx a:b 100%"), "npx%20a%3Ab%20100%25");
         assert_eq!(uri("https://a.example/mcp"), "https://a.example/mcp");
     }
 }

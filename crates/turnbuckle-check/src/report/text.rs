@@ -18,8 +18,14 @@ const NOISE: &[&str] = &[
 
 /// Returns text up to so many characters, and says how much there was if that is not all.
 pub fn excerpt(text: &str, most: usize) -> String {
+    cut(text, most, text.len())
+}
+
+/// The same for text of which not all may be kept: the whole has so many bytes.
+pub(super) fn cut(text: &str, most: usize, whole: usize) -> String {
     match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{} … ({} bytes in all)", &text[..end], text.len()),
+        Some((end, _)) => format!("{} … ({whole} bytes in all)", &text[..end]),
+        None if text.len() < whole => format!("{text} … ({whole} bytes in all)"),
         None => text.to_owned(),
     }
 }
@@ -53,13 +59,12 @@ pub(crate) fn line(text: &str) -> String {
 }
 
 /// Returns a message over several lines if it is JSON, and as it is otherwise.
-pub(crate) fn pretty(text: &str, most: usize) -> String {
-    let value = serde_json::from_str::<serde_json::Value>(text);
-    let text = match value.and_then(|value| serde_json::to_string_pretty(&value)) {
-        Ok(pretty) => pretty,
-        Err(_) => text.to_owned(),
-    };
-    visible(&excerpt(&text, most))
+pub(crate) fn pretty(shown: &Shown, most: usize) -> String {
+    let value = serde_json::from_str::<serde_json::Value>(&shown.text);
+    match value.and_then(|value| serde_json::to_string_pretty(&value)) {
+        Ok(pretty) => visible(&excerpt(&pretty, most)),
+        Err(_) => visible(&shown.excerpt(most)),
+    }
 }
 
 /// Control characters, what turns the direction of writing, what takes no room, and what XML has no place for.
@@ -96,5 +101,6 @@ mod tests {
     fn a_long_text_is_cut_between_letters() {
         assert_eq!(excerpt("äöü", 2), "äö … (6 bytes in all)");
         assert_eq!(excerpt("äöü", 3), "äöü");
+        assert_eq!(cut("äö", 3, 9), "äö … (9 bytes in all)");
     }
 }

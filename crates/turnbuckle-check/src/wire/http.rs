@@ -14,20 +14,12 @@ use super::{
     pool::{Connection, Pool, reason},
 };
 use crate::outcome::Unmet;
+use crate::secret;
 use crate::tape::{Entry, EventHead, Head, Tape};
 use crate::target::Web;
 
 /// The longest body, and the longest event, that is read.
 const LONGEST: usize = 64 * 1024 * 1024;
-
-/// Headers whose values are nobody's business.
-const SECRET: &[&str] = &[
-    "authorization",
-    "cookie",
-    "dpop",
-    "proxy-authorization",
-    "set-cookie",
-];
 
 /// Sends requests to one server; cheap to clone.
 #[derive(Clone)]
@@ -196,10 +188,26 @@ impl Draft {
             return noted;
         }
         let channel = channel();
-        let shown = |(name, value): &(String, String)| (name.to_lowercase(), masked(name, value));
+        // What the user gave may be a key, whatever its name is, and so may the query of the endpoint.
+        let web = &self.caller.web;
+        let shown = |(name, value): &(String, String)| {
+            let value = match web
+                .headers
+                .iter()
+                .any(|own| own == &(name.clone(), value.clone()))
+            {
+                true => secret::given(),
+                false => secret::header(name, value),
+            };
+            (name.to_lowercase(), value)
+        };
+        let path = match self.path == web.path {
+            true => secret::path(&self.path),
+            false => self.path.clone(),
+        };
         let sent = self.caller.tape.push(Entry {
             head: Some(Head {
-                line: format!("{} {}", self.method, self.path),
+                line: format!("{} {path}", self.method),
                 headers: self.headers.iter().map(shown).collect(),
             }),
             deliberate: self.deliberate,
@@ -234,7 +242,10 @@ impl Draft {
         let (head, body) = response.into_parts();
         let headers = head.headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes());
-            (name.as_str().to_owned(), masked(name.as_str(), &value))
+            (
+                name.as_str().to_owned(),
+                secret::header(name.as_str(), &value),
+            )
         });
         let received = tape.push(Entry {
             head: Some(Head {
@@ -416,12 +427,5 @@ impl Drop for Reply {
         if self.body.is_end_stream() {
             self.let_go();
         }
-    }
-}
-
-fn masked(name: &str, value: &str) -> String {
-    match SECRET.contains(&name.to_ascii_lowercase().as_str()) {
-        true => "***".to_owned(),
-        false => value.to_owned(),
     }
 }

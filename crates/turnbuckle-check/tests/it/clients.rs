@@ -8,6 +8,7 @@ pub(crate) mod good;
 mod http;
 mod lifecycle;
 mod mutant;
+mod odd;
 mod person;
 
 use turnbuckle_check::{catalogue, report::Grade, rule::Level};

@@ -89,7 +89,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
 
-    /// List the rules instead
+    /// List the rules instead; with --client those for clients
     #[arg(long)]
     list: bool,
 

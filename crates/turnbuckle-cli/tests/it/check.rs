@@ -318,6 +318,19 @@ fn a_server_that_wants_a_token_says_so_once() {
     hint: log in with `turnbuckle login URL`, or send a token with --token-file FILE
     --- exit 2
     ");
+
+    // What the user gave is not shown, whatever its name is.
+    let keyed = format!("{url}?key=s3cret");
+    let given = ["--header", "X-Thing: s3cret", "--format", "json"];
+    let seen = run(
+        &stage,
+        &[&[&*keyed, "--only", "authorization"], &given[..]].concat(),
+    );
+    assert!(
+        seen.contains("x-thing") && seen.contains("POST /mcp?***"),
+        "{seen}"
+    );
+    assert!(!seen.contains("s3cret"), "{seen}");
 }
 
 #[test]
@@ -343,6 +356,13 @@ fn names_that_nobody_knows_are_explained() {
     error: invalid value 'pdf=x' for '--report <FORMAT=FILE>': there is terminal, json, junit, sarif, markdown, html
 
     For more information, try '--help'.
+    --- exit 2
+    ");
+    insta::assert_snapshot!(run(&stage, &["SOCKET", "--only", "client.base"]), @r"
+    --- stderr
+    error: no rule for servers is left to look at
+
+    hint: list them with `turnbuckle check --list`
     --- exit 2
     ");
     insta::assert_snapshot!(run(&stage, &[]), @r"
@@ -386,6 +406,8 @@ fn the_catalogue_is_listed() {
         MUST
         base.error.method-not-found
     ");
+    let clients = run(&stage, &["--list", "--client", "--only", "base"]);
+    assert!(clients.contains("  client.base.id-type\n") && !clients.contains("\n  base."));
     let json = stage.run(&["check", "--list", "--json", "--only", "base.unknown-method"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["rules"][0]["id"], "base.unknown-method");
@@ -395,4 +417,62 @@ fn the_catalogue_is_listed() {
         markdown.contains("| `base.unknown-method`<br>"),
         "{markdown}"
     );
+}
+
+#[test]
+fn our_own_command_is_a_client_that_is_right() {
+    let stage = Stage::new();
+    let us = env!("CARGO_BIN_EXE_turnbuckle");
+    let check = |words: &[&str]| {
+        let options = [
+            "--client",
+            "--only",
+            "client.base",
+            "--revision",
+            "2026-07-28",
+            "--",
+        ];
+        run(&stage, &[&options, words].concat())
+    };
+
+    let web = check(&[us, "tools", "{url}"]);
+    let stdio = check(&[us, "tools", "--", "{server}"]);
+
+    for seen in [web, stdio] {
+        assert!(seen.contains("base protocol  ✓"), "{seen}");
+        assert!(!seen.contains("exit"), "{seen}");
+    }
+}
+
+#[test]
+fn a_client_that_cannot_be_checked_is_exit_code_2() {
+    let stage = Stage::new();
+    let check = |words: &[&str]| {
+        let options = ["--client", "--revision", "2025-11-25", "--"];
+        run(&stage, &[&options, words].concat())
+    };
+
+    insta::assert_snapshot!(check(&["no-such-client", "{url}"]), @r"
+    --- stderr
+    error: the client speaks no revision that was looked at
+      2025-11-25: the client could not be started: there is no program `no-such-client`
+
+    hint: see whether the command connects to what `{url}` or `{server}` stands for; one that is slow gets more time by --timeout
+    --- exit 2
+    ");
+    insta::assert_snapshot!(check(&["sh", "-c", "echo what is this? >&2; exit 3", "{url}"]), @r"
+    --- stderr
+    error: the client speaks no revision that was looked at
+      2025-11-25: the client never connected, and exited with code 3, after it said: what is this?
+
+    hint: see whether the command connects to what `{url}` or `{server}` stands for; one that is slow gets more time by --timeout
+    --- exit 2
+    ");
+    insta::assert_snapshot!(check(&["my-client"]), @r"
+    --- stderr
+    error: the command says nowhere where the server is: `{url}` stands for its address, `{server}` for its command
+
+    hint: for example `turnbuckle check --client -- my-client --url {url}`
+    --- exit 2
+    ");
 }

@@ -9,6 +9,7 @@ use crate::client::scene::guarded::{CLIENTS, LOG_IN, RESOURCE, TOKEN, TOKENS};
 use crate::client::take::{Take, Takes};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
+use crate::tape::Entry;
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.auth.resource-metadata", Area::Authorization, &[
@@ -80,6 +81,7 @@ pub(crate) const RULES: &[Rule] = &[
 struct Step<'a> {
     number: usize,
     line: &'a str,
+    host: &'a str,
     body: &'a str,
 }
 
@@ -87,6 +89,7 @@ fn steps(take: &Take) -> impl Iterator<Item = Step<'_>> {
     take.exchanges().map(|(number, head, entry)| Step {
         number,
         line: &head.line,
+        host: head.header("host").unwrap_or_default(),
         body: &entry.text,
     })
 }
@@ -129,6 +132,16 @@ impl Step<'_> {
         }
     }
 
+    /// Says whether a URI names the server: its endpoint, or its origin, which is less exact and allowed.
+    fn is_at(&self, uri: &str) -> bool {
+        if self.host.is_empty() {
+            return uri.ends_with("/mcp");
+        }
+        let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
+        let path = rest.strip_prefix(self.host);
+        path.is_some_and(|path| ["", "/", "/mcp", "/mcp/"].contains(&path))
+    }
+
     fn broken(&self, what: impl Into<String>) -> Outcome {
         Err(Unmet::broken(what, [self.number]))
     }
@@ -138,8 +151,10 @@ fn resource_metadata(takes: &Takes) -> Outcome {
     let (take, first) = refused(takes)?;
     let other = steps(take).find(|step| step.line.contains("oauth-protected-resource"));
     let announced = steps(take).find(|step| step.line == format!("GET {RESOURCE}"));
+    // Before, it is said that it is looked for there, and not when.
+    let ordered = takes.revision >= Revision::V2025_11_25;
     match (announced, other) {
-        (Some(right), Some(wrong)) if wrong.number < right.number => {
+        (Some(right), Some(wrong)) if ordered && wrong.number < right.number => {
             wrong.broken("the client looked elsewhere first")
         }
         (Some(right), _) => Seen::at([first, right.number]),
@@ -236,7 +251,7 @@ fn resource(takes: &Takes) -> Outcome {
     let both = [log_in, exchange(take)?];
     for step in &both {
         match step.value("resource") {
-            Some(resource) if resource.ends_with("/mcp") => {}
+            Some(resource) if step.is_at(&resource) => {}
             Some(resource) => return step.broken(format!("`resource` is `{resource}`")),
             None => return step.broken("`resource` is missing"),
         }
@@ -275,7 +290,11 @@ fn redirect(takes: &Takes) -> Outcome {
 
 fn token_always(takes: &Takes) -> Outcome {
     let (take, _) = refused(takes)?;
-    let given = exchange(take)?.number;
+    let asked = exchange(take)?.number;
+    // What is under way while the token is being given cannot have it.
+    let answers = |(_, entry): &&(usize, Entry)| entry.answers == Some(asked);
+    let given = take.entries.iter().find(answers);
+    let given = given.map_or(asked, |(number, _)| *number);
     let mut seen = Vec::new();
     let later = take.exchanges().filter(|(number, head, _)| {
         *number > given

@@ -5,7 +5,7 @@ use turnbuckle_protocol::revision::Revision;
 
 use crate::client::Scene;
 use crate::client::scene::{PING, UNHEARD_OF, UNKNOWN};
-use crate::client::take::{Said, Takes, every};
+use crate::client::take::{Said, Take, Takes, every};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, Rule};
 use crate::tape::Way;
@@ -98,6 +98,12 @@ pub(super) fn servers_ask(takes: &Takes) -> Result<(), Unmet> {
 }
 
 fn json_rpc(takes: &Takes) -> Outcome {
+    for (number, head, entry) in takes.all().flat_map(Take::exchanges) {
+        let message = head.line.starts_with("POST /mcp") && !entry.cut;
+        if message && entry.json().is_none() {
+            return Err(Unmet::broken("the body is no JSON", [number]));
+        }
+    }
     every(takes.said(), SILENT, |said| {
         let message = &said.message;
         if message["jsonrpc"] != "2.0" {
@@ -131,8 +137,7 @@ fn id_unique(takes: &Takes) -> Outcome {
             if begins && !in_flight_only {
                 earlier.clear();
             }
-            let on_one_line = |other: &&&Said| said.head.is_some() || other.channel == said.channel;
-            let mut same = earlier.iter().filter(on_one_line);
+            let mut same = earlier.iter().filter(|other| said.is_beside(other));
             let open = |other: &Said| {
                 take.answer(other)
                     .is_none_or(|(number, _)| number > said.number)

@@ -95,6 +95,7 @@ fn token_unique(takes: &Takes) -> Outcome {
             let twin = requests[..at].iter().find(|other| {
                 token(other) == token(said)
                     && other.id() != said.id()
+                    && said.is_beside(other)
                     && is_active(take, other, said.number)
             });
             if let Some(twin) = twin {

@@ -1,5 +1,7 @@
 //! What the headers of HTTP repeat of a request, since 2026-07-28.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use turnbuckle_protocol::codec::headers;
 
@@ -122,6 +124,13 @@ fn marked(said: &Said) -> impl Iterator<Item = (&'static str, Option<String>, Op
         let value = match &arguments[argument] {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
+            // `3.0` is an integer, and is written like one.
+            Value::Number(number)
+                if number.as_f64().is_some_and(|number| number.fract() == 0.0) =>
+            {
+                let text = number.to_string();
+                Some(text.trim_end_matches(".0").to_owned())
+            }
             other => Some(other.to_string()),
         };
         (argument, value, said.header(header))
@@ -131,8 +140,12 @@ fn marked(said: &Said) -> impl Iterator<Item = (&'static str, Option<String>, Op
 /// Returns the calls of the tool `weather` by a client that has seen the tool's marks.
 fn weather(takes: &Takes) -> impl Iterator<Item = &Said> {
     let calls = takes.all().flat_map(|take| {
-        let listed = take.asked("tools/list").find_map(|list| take.answer(list));
-        let listed = listed.map(|(number, _)| number);
+        let listed = take.asked("tools/list").find_map(|list| {
+            let (number, answer) = take.answer(list)?;
+            let tools = answer["result"]["tools"].as_array()?;
+            let shown = tools.iter().any(|tool| tool["name"] == "weather");
+            shown.then_some(number)
+        });
         let calls = take.asked("tools/call");
         calls.filter(move |said| listed.is_some_and(|listed| said.number > listed))
     });
@@ -210,8 +223,10 @@ fn bad_marks(takes: &Takes) -> Outcome {
         ));
     }
     // Whoever calls one tool only has not shown that it would leave this one out.
-    let mut tools: Vec<_> = calls.iter().map(|said| &said.params()["name"]).collect();
-    tools.dedup();
+    let names = calls
+        .iter()
+        .filter_map(|said| said.params()["name"].as_str());
+    let tools: HashSet<_> = names.collect();
     match tools.len() < 3 {
         true => Err(Unmet::not_tested(
             "the client does not call all tools that it is offered",

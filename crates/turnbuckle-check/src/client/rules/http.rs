@@ -1,5 +1,8 @@
 //! What goes with every request of HTTP.
 
+use turnbuckle_protocol::revision::Revision;
+
+use crate::client::Scene;
 use crate::client::take::{Said, Take, Takes, every};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
@@ -62,8 +65,16 @@ fn shown(value: Option<&str>) -> String {
     value.map_or_else(|| "missing".to_owned(), |value| format!("`{value}`"))
 }
 
+/// Returns what has to have headers: since 2026-07-28 nothing is said about notifications.
+fn posted(takes: &Takes) -> impl Iterator<Item = &Said> {
+    let modern = takes.revision >= Revision::MODERN;
+    takes
+        .said()
+        .filter(move |said| !modern || said.is_request())
+}
+
 fn accept_both(takes: &Takes) -> Outcome {
-    every(takes.said(), NONE, |said| {
+    every(posted(takes), NONE, |said| {
         let accept = said.header("accept");
         let both = ["application/json", "text/event-stream"];
         let right = both.into_iter().all(|kind| accepts(accept, kind));
@@ -104,7 +115,7 @@ fn get_accept(takes: &Takes) -> Outcome {
 /// Returns all requests of HTTP after a handshake, with the header's value.
 fn after_handshakes(takes: &Takes) -> Vec<(usize, Option<String>)> {
     let mut all = Vec::new();
-    for take in takes.all() {
+    for take in takes.all().filter(|take| take.scene != Scene::Strange) {
         let hellos: Vec<_> = take.asked("initialize").collect();
         let Some(answered) = hellos.iter().find_map(|hello| take.answer(hello)) else {
             continue;
@@ -113,6 +124,7 @@ fn after_handshakes(takes: &Takes) -> Vec<(usize, Option<String>)> {
             *number > answered.0
                 && ["POST /mcp", "GET /mcp", "DELETE /mcp"].contains(&head.line.as_str())
                 && !hellos.iter().any(|hello| hello.number == *number)
+                && !take.probes(*number)
         });
         all.extend(later.map(|(number, head, _)| {
             (
@@ -151,7 +163,7 @@ fn version_negotiated(takes: &Takes) -> Outcome {
 }
 
 fn version_always(takes: &Takes) -> Outcome {
-    every(takes.said(), NONE, |said| {
+    every(posted(takes), NONE, |said| {
         let missing = said.header("mcp-protocol-version").is_none();
         missing.then(|| "`MCP-Protocol-Version` is missing".to_owned())
     })

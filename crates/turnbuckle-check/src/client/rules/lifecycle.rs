@@ -1,6 +1,7 @@
 //! How a session begins, and what is agreed upon.
 
 use serde_json::Value;
+use turnbuckle_protocol::revision::Revision;
 
 use crate::client::Scene;
 use crate::client::take::{Said, Take, Takes, every};
@@ -101,7 +102,18 @@ fn initialized(takes: &Takes) -> Outcome {
         let Some((answered, _)) = take.answer(hello) else {
             continue;
         };
-        let mut after = take.said().iter().filter(|said| said.number > answered);
+        // Whoever has several sessions at a time begins the others meanwhile.
+        let session = take.given(hello, "mcp-session-id");
+        let same = |said: &&Said| {
+            let other = matches!(
+                said.method(),
+                Some("initialize" | "server/discover" | "notifications/cancelled")
+            );
+            let named = said.header("mcp-session-id");
+            said.is_beside(hello) && !other && named.is_none_or(|id| Some(id) == session)
+        };
+        let said = take.said().iter().filter(same);
+        let mut after = said.filter(|said| said.number > answered);
         let next = after.find(|said| {
             said.is_notification() || (said.is_request() && said.method() != Some("ping"))
         });
@@ -133,6 +145,7 @@ fn waits(takes: &Takes) -> Outcome {
         let early = take.said().iter().find(|said| {
             said.number > hello.number
                 && said.number < answered
+                && said.is_beside(hello)
                 && !matches!(said.method(), Some("ping") | None)
         });
         if let Some(early) = early {
@@ -153,6 +166,8 @@ fn not_cancelled(takes: &Takes) -> Outcome {
         let cancels = |said: &&Said| {
             said.method() == Some("notifications/cancelled")
                 && said.params().get("requestId") == hello.id()
+                && said.number > hello.number
+                && said.is_beside(hello)
         };
         if let Some(cancel) = take.said().iter().find(cancels) {
             let what = "the client cancelled `initialize`";
@@ -193,9 +208,11 @@ fn leaves(takes: &Takes) -> Outcome {
 }
 
 /// Which capability a method needs that a server with tools alone does not have.
-fn needs(method: &str) -> Option<&'static str> {
+fn needs(method: &str, revision: Revision) -> Option<&'static str> {
     let (area, _) = method.split_once('/')?;
     match area {
+        // Before, nobody could declare it.
+        "completion" if revision >= Revision::V2025_03_26 => Some("completions"),
         "resources" => Some("resources"),
         "prompts" => Some("prompts"),
         "logging" => Some("logging"),
@@ -206,9 +223,14 @@ fn needs(method: &str) -> Option<&'static str> {
 
 fn capabilities(takes: &Takes) -> Outcome {
     let take = takes.of(Scene::Bare)?;
+    let modern = takes.revision >= Revision::MODERN;
+    if modern && take.asked("server/discover").next().is_none() {
+        let why = "the client never asked what the server can do, and nobody has to";
+        return Err(Unmet::not_applicable(why));
+    }
     let beyond = take
         .requests()
-        .find_map(|said| Some((said, needs(said.method()?)?)));
+        .find_map(|said| Some((said, needs(said.method()?, takes.revision)?)));
     if let Some((said, capability)) = beyond {
         let method = said.method().unwrap_or_default();
         let what = format!("`{method}`, but the server does not declare `{capability}`");

@@ -24,7 +24,10 @@ fn only_messages(takes: &Takes) -> Outcome {
     let mut seen = Vec::new();
     let entries = takes.all().flat_map(|take| &take.entries);
     for (number, entry) in entries.filter(|(_, entry)| entry.way == Way::Received) {
-        if entry.json().is_none() {
+        if entry.garbled {
+            return Err(Unmet::broken("the line is not UTF-8", [*number]));
+        }
+        if entry.json().is_none() && !entry.cut {
             return Err(Unmet::broken("the line is no JSON", [*number]));
         }
         seen.push(*number);

@@ -183,10 +183,22 @@ fn falls_back(takes: &Takes) -> Outcome {
     let opened = take
         .exchanges()
         .find(|(_, head, _)| head.line.starts_with("GET /mcp"));
-    match opened {
-        Some((number, ..)) => Seen::at([numbers[0], number]),
-        None if numbers.is_empty() => Err(Unmet::not_tested("the client did not connect")),
-        None => Err(Unmet::broken("no GET after POST got 405", numbers)),
+    if numbers.is_empty() {
+        return Err(Unmet::not_tested("the client did not connect"));
+    }
+    let Some((opened, ..)) = opened else {
+        let why = "the client does not turn to HTTP+SSE, which only those do who want to";
+        return Err(Unmet::not_applicable(why));
+    };
+    let posted = take
+        .exchanges()
+        .find(|(number, head, _)| *number > opened && head.line.starts_with("POST /messages"));
+    match posted {
+        Some((posted, ..)) => Seen::at([numbers[0], opened, posted]),
+        None => {
+            let what = "a GET after POST got 405, and nothing is posted to the endpoint";
+            Err(Unmet::broken(what, [numbers[0], opened]))
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn reply(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
     Some(reply.first(told.into_iter().map(Cue::Say)).streamed())
 }
 
-/// Answers in a batch, with something told in front.
+/// Answers in a batch, after a batch of what is told and asked: the schema has no batch of both kinds.
 pub(super) fn batch(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
     if !heard.method.ends_with("/list") {
         return None;
@@ -35,8 +35,8 @@ pub(super) fn batch(part: &Part, heard: &Heard<'_>) -> Option<Reply> {
     if part.first_time("asked in a batch") {
         batch.push(json!({ "jsonrpc": "2.0", "id": PING, "method": "ping" }));
     }
-    batch.push(part.plain_answer(heard));
-    Some(Reply::say(Value::Array(batch)).streamed())
+    let answers = Value::Array(vec![part.plain_answer(heard)]);
+    Some(Reply::cues([Value::Array(batch), answers].map(Cue::Say)).streamed())
 }
 
 fn told(part: &Part, request: &Value) -> Vec<Value> {

@@ -27,6 +27,7 @@ use super::voice::{Pieces, Voice};
 use super::{Stage, http_sse};
 use crate::client::cue::{Cue, Form, Reply};
 use crate::client::part::{ENDPOINT, Page};
+use crate::secret;
 use crate::tape::{Entry, Head};
 use crate::wire;
 
@@ -60,8 +61,12 @@ pub(super) struct Asked {
 }
 
 async fn answer(stage: Arc<Stage>, request: Request<Incoming>) -> Response<Body> {
-    let asked = Asked::of(&stage, request).await;
-    stage.touch();
+    let Some(asked) = Asked::of(&stage, request).await else {
+        let (_, nothing) = mpsc::channel(1);
+        let mut response = Response::new(Body(nothing));
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        return response;
+    };
     if stage.part.is_http_sse() {
         return http_sse::answer(&stage, &asked).await;
     }
@@ -169,9 +174,11 @@ async fn last_message(stage: &Stage, cues: &[Cue]) -> String {
 }
 
 impl Asked {
-    async fn of(stage: &Stage, request: Request<Incoming>) -> Self {
+    /// Reads a request; nothing once the client has said too much.
+    async fn of(stage: &Stage, request: Request<Incoming>) -> Option<Self> {
         let (parts, body) = request.into_parts();
         let body = Limited::new(body, LONGEST).collect().await;
+        let cut = body.is_err();
         let body = body.map(Collected::to_bytes).unwrap_or_default();
         let body = String::from_utf8_lossy(&body).into_owned();
         let path = parts
@@ -187,18 +194,23 @@ impl Asked {
             headers: headers.collect(),
         };
         let channel = wire::channel();
-        let number = stage.tape.push(Entry {
+        let kept = match parts.uri.path() == ENDPOINT {
+            true => body.clone(),
+            false => secret::form(&body),
+        };
+        let number = stage.take_down(Entry {
             head: Some(head.clone()),
-            ..Entry::received(channel, body.clone())
-        });
-        Self {
+            cut,
+            ..Entry::received(channel, kept)
+        })?;
+        Some(Self {
             channel,
             number,
             method: parts.method.to_string(),
             path,
             head,
             body,
-        }
+        })
     }
 }
 
@@ -210,8 +222,7 @@ fn masked(name: &str, value: &str) -> String {
             let scheme = value.split(' ').next().unwrap_or_default();
             format!("{scheme} ***")
         }
-        "cookie" | "proxy-authorization" | "dpop" => "***".to_owned(),
-        _ => value.to_owned(),
+        name => secret::header(name, value),
     }
 }
 

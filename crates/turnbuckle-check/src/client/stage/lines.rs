@@ -24,16 +24,24 @@ pub(super) async fn serve(
     let line: Line = Arc::new(Mutex::new(Box::new(writer)));
     let channel = wire::channel();
     let mut reader = BufReader::new(reader);
+    let mut goes_on = false;
     loop {
         let mut bytes = Vec::new();
         let mut bounded = (&mut reader).take(LONGEST);
         if !matches!(bounded.read_until(b'\n', &mut bytes).await, Ok(1..)) {
             return;
         }
+        let went_on = goes_on;
+        goes_on = bytes.len() as u64 == LONGEST && !bytes.ends_with(b"\n");
         let text = String::from_utf8_lossy(&bytes);
         let text = text.strip_suffix('\n').unwrap_or(&text);
-        let number = stage.tape.push(Entry::received(channel, text));
-        stage.touch();
+        let Some(number) = stage.take_down(Entry {
+            garbled: std::str::from_utf8(&bytes).is_err(),
+            cut: goes_on || went_on,
+            ..Entry::received(channel, text)
+        }) else {
+            return;
+        };
         let messages = match serde_json::from_str(text) {
             Ok(Value::Array(messages)) => messages,
             Ok(message) => vec![message],

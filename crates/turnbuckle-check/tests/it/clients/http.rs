@@ -127,13 +127,11 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 set(requesting, "last-event-id", "7");
             }
         }),
-        Mutant::new("client.streams.http-sse-fallback", "it knows nothing older").requests(
-            |requesting| {
-                if requesting.request.method() == "GET" {
-                    requesting.answer = Some(405);
-                }
-            },
-        ),
+        Mutant::new("client.streams.http-sse-fallback", "it only looks").requests(|requesting| {
+            if requesting.request.uri().path() == "/messages" {
+                requesting.answer = Some(404);
+            }
+        }),
         Mutant::new("client.streams.endpoint", "without the query").requests(|requesting| {
             if requesting.request.uri().path() == "/messages" {
                 *requesting.request.uri_mut() = "/messages".parse().unwrap();

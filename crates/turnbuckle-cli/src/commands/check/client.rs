@@ -13,12 +13,21 @@ impl Check {
             let message = "a client is a command behind `--`, and it calls the tools that it likes";
             return Err(Failure::not_asked(message).hint("see `turnbuckle check --help`"));
         }
-        let target = ClientTarget::command(self.program.command.iter().cloned(), play()?)
-            .map_err(|error| Failure::not_asked(error.to_string()))?;
+        let target = ClientTarget::command(self.program.command.iter().cloned(), play()?).map_err(
+            |error| {
+                let example = "for example `turnbuckle check --client -- my-client --url {url}`";
+                Failure::not_asked(error.to_string()).hint(example)
+            },
+        )?;
         let options = self.options_for_client(context);
         let checked = interruptible(async { Ok(check_client(&target, &options).await) }).await;
         context.voice.quiet();
-        checked?.map_err(|error| Failure::not_asked(error.to_string()))
+        checked?.map_err(|error| {
+            Failure::not_asked(error.to_string()).hint(
+                "see whether the command connects to what `{url}` or `{server}` stands for; \
+                 one that is slow gets more time by --timeout",
+            )
+        })
     }
 }
 

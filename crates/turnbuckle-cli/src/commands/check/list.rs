@@ -1,7 +1,7 @@
 //! `turnbuckle check --list`: the catalogue.
 
 use turnbuckle_check::report::json;
-use turnbuckle_check::rule::{Area, Level, Rule};
+use turnbuckle_check::rule::{Area, Level, Role, Rule};
 use turnbuckle_check::{Options, catalogue, compliance};
 
 use super::{Check, Format};
@@ -16,6 +16,7 @@ impl Check {
         let binds = |rule: &&Rule| options.revisions.iter().any(|&date| rule.binds_in(date));
         let rules: Vec<_> = catalogue::all()
             .filter(|rule| options.wants(rule))
+            .filter(|rule| !self.client || rule.role == Role::Client)
             .filter(binds)
             .collect();
         let text = match self.format(context) {

@@ -1,5 +1,6 @@
 //! From the command line to what the checker may do.
 
+use turnbuckle_check::rule::{Role, Rule};
 use turnbuckle_check::{Options, catalogue};
 use turnbuckle_protocol::revision::Revision;
 
@@ -17,7 +18,19 @@ impl Check {
                     .hint("list them with `turnbuckle check --list`")
             })?;
         }
-        Ok(())
+        // A check of nothing would find nothing, and say that all is well.
+        let (role, whom) = match self.client {
+            true => (Role::Client, "clients"),
+            false => (Role::Server, "servers"),
+        };
+        let options = self.choice();
+        let binds = |rule: &Rule| options.revisions.iter().any(|&date| rule.binds_in(date));
+        let mut rules = catalogue::all().filter(|rule| self.list || rule.role == role);
+        if rules.any(|rule| options.wants(rule) && binds(rule)) {
+            return Ok(());
+        }
+        let message = format!("no rule for {whom} is left to look at");
+        Err(Failure::not_asked(message).hint("list them with `turnbuckle check --list`"))
     }
 
     pub(super) async fn options(&self, target: &Target, context: &Context) -> Result<Options> {
@@ -31,6 +44,7 @@ impl Check {
         let mut options = watched(self.choice(), context);
         if let Some(timeout) = context.options.timeout {
             options.longest = timeout;
+            options.quiet = options.quiet.max(timeout / 4);
         }
         options
     }

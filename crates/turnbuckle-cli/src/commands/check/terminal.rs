@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use turnbuckle_check::Report;
-use turnbuckle_check::report::{Counts, Finding, Grade, Shown, View, excerpt, page, telling};
+use turnbuckle_check::report::{Counts, Finding, Grade, Shown, View, page, telling};
 use turnbuckle_check::rule::Level;
 
 use crate::output::{plain, style, wrap};
@@ -150,7 +150,7 @@ fn exchange(shown: &Shown, first: bool, width: usize) -> String {
     let mut lines: Vec<_> = shown.line.iter().cloned().collect();
     lines.extend(telling(shown).map(|(name, value)| format!("{name}: {value}")));
     if !shown.text.is_empty() {
-        lines.push(excerpt(&shown.text, LONGEST));
+        lines.push(shown.excerpt(LONGEST));
     }
     let room = width.saturating_sub(LABEL + 4).max(20);
     let lines = lines
