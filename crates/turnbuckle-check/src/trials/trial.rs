@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::discovery::Call;
 use crate::outcome::Unmet;
 use crate::overheard::{Question, is_heard_with, messages_within, questions_within};
-use crate::session::{Answer, Session};
+use crate::session::{Answer, Pending, Session};
 use crate::tape::Way;
 use crate::visit::Visit;
 
@@ -22,6 +22,8 @@ pub(crate) struct Trial {
     pub(crate) call: Call,
     /// What the request said beside its arguments: all but its questions and answers.
     pub(crate) params: Value,
+    /// The entry of the first request.
+    pub(crate) sent: Option<usize>,
     /// The answers: more than one if the server asked for input.
     pub(crate) answers: Vec<Answer>,
     /// Why there is no last answer.
@@ -54,6 +56,7 @@ impl Trial {
         let mut trial = Self {
             call: call.clone(),
             params,
+            sent: None,
             answers: Vec::new(),
             unmet: None,
             took: Duration::ZERO,
@@ -61,7 +64,14 @@ impl Trial {
         };
         let mut params = trial.params.clone();
         for _ in 0..ROUNDS {
-            match ask(session, call, params.clone()).await {
+            let asked = match begin(session, call, params.clone()).await {
+                Ok(pending) => {
+                    trial.sent = trial.sent.or(pending.sent);
+                    answer(session, pending).await
+                }
+                Err(unmet) => Err(unmet),
+            };
+            match asked {
                 Ok(answer) => trial.answers.push(answer),
                 Err(unmet) => {
                     trial.unmet = Some(unmet.aside());
@@ -112,8 +122,8 @@ impl Trial {
 
     /// Says whether something was heard in the conversation of the call.
     fn is_heard_here(&self, visit: &Visit, at: usize) -> bool {
-        let sent = self.answers.first().and_then(|answer| answer.sent);
-        sent.is_none_or(|sent| is_heard_with(&visit.tape, sent, at))
+        self.sent
+            .is_some_and(|sent| is_heard_with(&visit.tape, sent, at))
     }
 
     /// Returns the notifications of this name that came meanwhile.
@@ -143,9 +153,17 @@ impl Trial {
 
 /// Makes the call with these parameters, and waits for the answer. That none comes is for another rule to say.
 pub(crate) async fn ask(session: &Session, call: &Call, params: Value) -> Result<Answer, Unmet> {
-    let pending = session
+    let pending = begin(session, call, params).await?;
+    answer(session, pending).await
+}
+
+async fn begin(session: &Session, call: &Call, params: Value) -> Result<Pending, Unmet> {
+    session
         .begin_with("tools/call", params, call.headers())
-        .await?;
+        .await
+}
+
+async fn answer(session: &Session, pending: Pending) -> Result<Answer, Unmet> {
     let id = pending.id.clone();
     let answer = session.answer(pending).await;
     if answer.is_err() {
@@ -178,4 +196,45 @@ pub(crate) fn input_responses(requests: &Map<String, Value>) -> Value {
         .iter()
         .map(|(key, request)| (key.clone(), answer(request)));
     Value::Object(answers.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use turnbuckle_protocol::revision::Revision;
+
+    use super::*;
+    use crate::tape::Entry;
+    use crate::{Options, Target};
+
+    #[test]
+    fn a_call_without_an_answer_is_not_charged_with_what_others_were_asked() {
+        let target = Target::streams("silent", || async {
+            Ok(tokio::io::split(tokio::io::duplex(1).0))
+        });
+        let visit = Visit::new(&target, &Options::default(), Revision::V2025_03_26);
+        let sent = visit.tape.push(Entry::sent(1, "{}"));
+        let question = r#"{"jsonrpc":"2.0","method":"roots/list","id":0}"#;
+        for channel in [1, 2] {
+            visit.tape.push(Entry::received(channel, question));
+        }
+        let trial = Trial {
+            call: Call {
+                tool: json!({}),
+                name: "slow".to_owned(),
+                arguments: json!({}),
+                only_as_task: false,
+                is_free: true,
+            },
+            params: json!({}),
+            sent: Some(sent),
+            answers: Vec::new(),
+            unmet: Some(Unmet::not_tested("no answer")),
+            took: Duration::ZERO,
+            meanwhile: 0..visit.tape.len(),
+        };
+
+        let asked: Vec<_> = trial.questions(&visit).iter().map(|one| one.at).collect();
+
+        assert_eq!(asked, [1]);
+    }
 }
