@@ -1,6 +1,8 @@
 //! Which calls are made: none that nobody has allowed, and none that nobody waits for.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -110,4 +112,28 @@ async fn the_silence_of_a_call_without_an_answer_proves_nothing() {
         let ruling = report.rulings().find(|(_, ruling)| ruling.rule.id == rule);
         assert_eq!(ruling.unwrap().1.grade(), Grade::NotTested, "{rule}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_before_it_is_cancelled_was_not_to_be_stopped() {
+    let warm = Arc::new(AtomicBool::new(false));
+    let greet = move || {
+        let first = !warm.swap(true, Ordering::Relaxed);
+        async move {
+            if first {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            Ok::<_, ToolError>("Hello.")
+        }
+    };
+    let tool = Tool::new("greet", greet).description("Greets").read_only();
+    let target = on_lines(Server::new("warm", "1.0").tool(tool));
+    let mut options = Options::default();
+    options.revisions = vec![Revision::V2025_11_25];
+    options.only = vec!["cancellation.no-answer".to_owned()];
+
+    let report = check_server(&target, &options).await.unwrap();
+
+    let (_, ruling) = report.rulings().next().unwrap();
+    assert_eq!(ruling.grade(), Grade::NotTested, "{:?}", ruling.verdict);
 }
