@@ -165,7 +165,13 @@ async fn survived(visit: &Visit) -> Outcome {
         }
         Err(_) => drop(pending),
     }
-    let after = session.ask(harmless(&session), json!({})).await?;
+    let told = visit.tape.len().saturating_sub(1);
+    let after = session.ask(harmless(&session), json!({})).await;
+    let after = after.map_err(|unmet| match unmet {
+        // Whoever is gone already cannot even be asked.
+        Unmet::NotTested(why) if !visit.tape.is_full() => Unmet::broken(why, [told]),
+        unmet => unmet,
+    })?;
     // What is wrong with the answer itself is the business of others.
     after.seen()
 }

@@ -6,6 +6,8 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use turnbuckle_check::{Options, Target, check_server, report::Grade};
 use turnbuckle_protocol::revision::Revision;
 
 use crate::mutant::{Hearing, Mutant};
@@ -69,4 +71,40 @@ fn forgets_the_next() -> impl Fn(&mut Hearing) + Send + Sync {
 #[tokio::test(start_paused = true)]
 async fn each_trips_its_rule() {
     super::assert_each_trips_its_rule(mutants()).await;
+}
+
+/// Answers everything in the same way, and is gone with the first cancellation.
+async fn die_of_a_cancellation(wire: DuplexStream) {
+    let (reader, mut writer) = tokio::io::split(wire);
+    let mut lines = BufReader::new(reader).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message["method"] == "notifications/cancelled" {
+            return;
+        }
+        let result = json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {},
+            "ttlMs": 0, "cacheScope": "private",
+        });
+        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+        let line = format!("{answer}\n");
+        writer.write_all(line.as_bytes()).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_gone_before_it_can_be_asked_again_has_not_survived() {
+    let target = Target::streams("fragile", || async {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        tokio::spawn(die_of_a_cancellation(far));
+        Ok(tokio::io::split(near))
+    });
+    let mut options = Options::default();
+    options.revisions = vec![Revision::V2026_07_28];
+    options.only = vec!["cancellation.survived".to_owned()];
+
+    let report = check_server(&target, &options).await.unwrap();
+
+    let (_, ruling) = report.rulings().next().unwrap();
+    assert_eq!(ruling.grade(), Grade::Fail, "{:?}", ruling.verdict);
 }
