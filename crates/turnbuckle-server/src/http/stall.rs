@@ -14,6 +14,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
 };
+use turnbuckle_protocol::codec::pieces;
 
 /// A connection that fails when it takes nothing for too long.
 pub(super) struct WriteStall<I> {
@@ -102,7 +103,11 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for WriteStall<I> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        let io = Pin::new(&mut self.io);
+        let written = match pieces::joined(slices, &mut [0; pieces::SMALL]) {
+            Some(all) => io.poll_write(cx, all),
+            None => io.poll_write_vectored(cx, slices),
+        };
         self.after_write(cx, written)
     }
 

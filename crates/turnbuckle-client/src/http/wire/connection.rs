@@ -8,6 +8,7 @@ use std::{
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{self, Connected};
+use turnbuckle_protocol::codec::pieces;
 
 /// Bytes in both directions; one type for TCP, TLS and what a program brings itself.
 pub(crate) struct Connection(Box<dyn Stream>);
@@ -64,7 +65,11 @@ impl Write for Connection {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, parts)
+        let stream = Pin::new(&mut self.0);
+        match pieces::joined(parts, &mut [0; pieces::SMALL]) {
+            Some(all) => stream.poll_write(cx, all),
+            None => stream.poll_write_vectored(cx, parts),
+        }
     }
 }
 
