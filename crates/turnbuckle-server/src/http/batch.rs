@@ -96,10 +96,15 @@ async fn begin(
         Ok(meta) => meta,
         Err(error) => return work.push_answer(Answer::error(id, &error, 200)),
     };
-    let exchange = match session::begin(present, known, head, request, meta).await {
-        Ok(exchange) => exchange,
+    let (exchange, change) = match session::begin(present, known, head, request, &meta) {
+        Ok(begun) => begun,
         Err(answer) => return work.push_answer(answer),
     };
+    if let Some(change) = change
+        && let Err(error) = session::remember(present, change).await
+    {
+        return work.push_answer(Answer::error(id, &error, 200));
+    }
     match present.presence.begin(&exchange.call) {
         Ok(running) => work.push(exchange, running),
         Err(error) => work.push_answer(Answer::error(id, &error, 400)),

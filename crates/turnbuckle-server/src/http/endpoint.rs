@@ -89,28 +89,28 @@ impl Endpoint {
         self.closing.over().await;
     }
 
-    /// Answers a request.
+    /// Answers a request; it never fails, in the words of a service.
     pub(super) async fn respond<B: http_body::Body>(
-        self: &Arc<Self>,
+        self: Arc<Self>,
         request: Request<B>,
         link: Link,
-    ) -> Response<Body> {
+    ) -> Always<Response<Body>> {
         let (parts, body) = request.into_parts();
         let origin = match self.gate.check(&parts) {
             Ok(origin) => origin,
             // Probes name an address that the server need not know; what they get is the same for all.
             Err(_) if self.is_health(&parts) => None,
-            Err(refusal) => return refusal,
+            Err(refusal) => return Ok(refusal),
         };
         let mut response = match &self.options.guard {
             None => self.route(parts, body, link).await,
             // Boxed, so that a server without one does not pay for it with the size of its connections.
-            Some(keeper) => Box::pin(guarded::respond(self, keeper, parts, body, link)).await,
+            Some(keeper) => Box::pin(guarded::respond(&self, keeper, parts, body, link)).await,
         };
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
         }
-        response
+        Ok(response)
     }
 
     pub(super) async fn route<B: http_body::Body>(
@@ -128,7 +128,7 @@ impl Endpoint {
             };
         }
         if parts.method == Method::POST {
-            return post::post(self, Head::new(parts, link), body).await;
+            return post::post(self, &Head::new(parts, link), body).await;
         }
         let head = Head::new(parts, link);
         if head.method == Method::OPTIONS {
@@ -320,8 +320,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let endpoint = self.endpoint.clone();
-        Box::pin(async move { Ok(endpoint.respond(request, Link::default()).await) })
+        Box::pin(self.endpoint.clone().respond(request, Link::default()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! One connection in HTTP/1.1.
 
-use std::{convert::Infallible, future::poll_fn, net::SocketAddr, pin::pin, sync::Arc, task::Poll};
+use std::{future::poll_fn, net::SocketAddr, pin::pin, sync::Arc, task::Poll};
 
 use ::http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -27,8 +27,7 @@ where
     let link = Link::new(peer);
     let (served, own_link) = (endpoint.clone(), link.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (endpoint, link) = (endpoint.clone(), link.clone());
-        async move { Ok::<_, Infallible>(endpoint.respond(request, link).await) }
+        endpoint.clone().respond(request, link.clone())
     });
     // Half-closed connections are not kept: a client that closes its side has given up, and its call with it.
     let connection = http1::Builder::new()

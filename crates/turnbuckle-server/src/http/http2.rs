@@ -1,7 +1,6 @@
 //! One connection in HTTP/2 or in HTTP/1.1, as its first bytes say.
 
 use std::{
-    convert::Infallible,
     future::poll_fn,
     net::SocketAddr,
     pin::pin,
@@ -48,9 +47,8 @@ where
     let link = Link::new(peer);
     let (served, own_link) = (endpoint.clone(), link.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (endpoint, link) = (endpoint.clone(), link.clone());
         begins.store(true, Ordering::Relaxed);
-        async move { Ok::<_, Infallible>(endpoint.respond(request, link).await) }
+        endpoint.clone().respond(request, link.clone())
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder

@@ -31,13 +31,17 @@ impl Known {
         let present = Presences::enter(endpoint, self.id);
         // Whether a client with a quiet start got an answer is known only here.
         if self.rules().quiet_start && present.keep() {
-            // Whoever ends the session from now on finds what is kept. It may have ended before, though.
-            let sessions = &endpoint.server.store_ref().sessions;
-            if let Ok(None) = sessions.load(&self.id).await {
-                endpoint.presences.close(&self.id);
-            }
+            Box::pin(self.end_if_over(endpoint)).await;
         }
         present
+    }
+
+    /// Whoever ends the session from now on finds what is kept. It may have ended before, though.
+    async fn end_if_over(&self, endpoint: &Endpoint) {
+        let sessions = &endpoint.server.store_ref().sessions;
+        if let Ok(None) = sessions.load(&self.id).await {
+            endpoint.presences.close(&self.id);
+        }
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
 /// Answers a POST on the endpoint.
 pub(super) async fn post<B: http_body::Body>(
     endpoint: &Arc<Endpoint>,
-    head: Head,
+    head: &Head,
     body: B,
 ) -> Response<Body> {
     if let Err(refusal) = check(&head.headers) {
@@ -48,16 +48,16 @@ pub(super) async fn post<B: http_body::Body>(
         && may_have_session(head.version());
     // Boxed, so that a connection that never has a session does not pay for it with its size.
     if in_session {
-        return Box::pin(session::post(endpoint, head, bytes, permit)).await;
+        return Box::pin(session::post(endpoint, head, &bytes, permit)).await;
     }
-    match judge(endpoint, &head, &bytes) {
+    match judge(endpoint, head, &bytes) {
         Verdict::Answer(exchange) => {
-            drop((head, bytes));
+            drop(bytes);
             stateless::answer(exchange, permit, options).await
         }
-        Verdict::Handshake => Box::pin(session::initialize(endpoint, &head, &bytes)).await,
+        Verdict::Handshake => Box::pin(session::initialize(endpoint, head, &bytes)).await,
         Verdict::WithoutSession => {
-            Box::pin(unremembered::post(endpoint, head, bytes, permit)).await
+            Box::pin(unremembered::post(endpoint, head, &bytes, permit)).await
         }
         Verdict::Done(response) => response,
     }

@@ -90,13 +90,15 @@ async fn begin_session(
 }
 
 /// Answers a POST that names a session.
+///
+/// What comes seldom is boxed: nearly all are calls, and a small future is a cheap one.
 pub(super) async fn post(
     endpoint: &Arc<Endpoint>,
-    head: Head,
-    bytes: Bytes,
+    head: &Head,
+    bytes: &Bytes,
     permit: Permit,
 ) -> Response<Body> {
-    let incoming = jsonrpc::parse(&bytes);
+    let incoming = jsonrpc::parse(bytes);
     let mut meta = RequestMeta::default();
     if let Ok(Incoming::One(Message::Request(request))) = &incoming {
         meta = match lifecycle::meta(request) {
@@ -104,26 +106,28 @@ pub(super) async fn post(
             Err(error) => return refusal::error(StatusCode::OK, Some(&request.id), &error),
         };
         if stands_alone(&request.method, &meta, || head.version()) {
-            return match stateless::begin(&endpoint.server, &head, request, meta) {
-                Ok(exchange) => stateless::answer(exchange, permit, &endpoint.options).await,
+            return match stateless::begin(&endpoint.server, head, request, meta) {
+                Ok(exchange) => {
+                    Box::pin(stateless::answer(exchange, permit, &endpoint.options)).await
+                }
                 Err(refusal) => refusal,
             };
         }
         if request.method == "initialize" {
             // Whoever begins anew leaves the old session behind.
-            return begin_session(endpoint, &head, request).await;
+            return Box::pin(begin_session(endpoint, head, request)).await;
         }
     }
-    let known = match known::find(endpoint, &head, id(&incoming)).await {
+    let known = match known::find(endpoint, head, id(&incoming)).await {
         Ok(known) => known,
         Err(refusal) => return refusal,
     };
     match incoming {
-        Ok(Incoming::One(Message::Request(request))) => {
-            call(endpoint, &known, &head, &request, meta, permit).await
+        Ok(Incoming::One(Message::Request(ref request))) => {
+            call(endpoint, &known, head, request, &meta, permit).await
         }
-        Ok(Incoming::One(Message::Notification(notification))) => {
-            notify(endpoint, &known, &notification).await
+        Ok(Incoming::One(Message::Notification(ref notification))) => {
+            notify(endpoint, &known, notification).await
         }
         Ok(Incoming::One(Message::Response(response))) => {
             known.enter(endpoint).await.presence.live.resolve(response);
@@ -133,7 +137,9 @@ pub(super) async fn post(
             tracing::debug!(%error, "the client could not read something");
             refusal::empty(StatusCode::ACCEPTED)
         }
-        Ok(Incoming::Batch(entries)) => batch::post(endpoint, &known, &head, entries, permit).await,
+        Ok(Incoming::Batch(entries)) => {
+            Box::pin(batch::post(endpoint, &known, head, entries, permit)).await
+        }
         Err(malformed) => refuse_malformed(endpoint, &known, malformed).await,
     }
 }
@@ -152,14 +158,19 @@ async fn call(
     known: &Known,
     head: &Head,
     request: &Request<'_>,
-    meta: RequestMeta<'_>,
+    meta: &RequestMeta<'_>,
     permit: Permit,
 ) -> Response<Body> {
     let present = known.enter(endpoint).await;
-    let mut exchange = match begin(&present, known, head, request, meta).await {
-        Ok(exchange) => exchange,
+    let (mut exchange, change) = match begin(&present, known, head, request, meta) {
+        Ok(begun) => begun,
         Err(answer) => return refusal::answer(answer),
     };
+    if let Some(remembered) = change.map(|change| Box::pin(remember(&present, change)))
+        && let Err(error) = remembered.await
+    {
+        return refusal::error(StatusCode::OK, Some(&request.id), &error);
+    }
     let live = &present.presence.live;
     // Most calls are ready now, so only those that are not are noted, below. A second call with the same id that comes
     // while another thread is just here may so run up to its first pause; then one of the two is refused, and the
@@ -177,17 +188,17 @@ async fn call(
         Err(error) => return refusal::error(StatusCode::BAD_REQUEST, Some(&request.id), &error),
     };
     let work = Work::one(exchange, running, said);
-    delivery::deliver(work, known.rules(), present, permit).await
+    Box::pin(delivery::deliver(work, known.rules(), present, permit)).await
 }
 
-/// Begins to answer a request; what the session has to remember of it is remembered first.
-pub(super) async fn begin(
+/// Begins to answer a request. What the session has to remember of it comes along, to be remembered first.
+pub(super) fn begin(
     present: &Present,
     known: &Known,
     head: &Head,
     request: &Request<'_>,
-    meta: RequestMeta<'_>,
-) -> Result<Exchange, Answer> {
+    meta: &RequestMeta<'_>,
+) -> Result<(Exchange, Option<SessionChange>), Answer> {
     let live = &present.presence.live;
     if let Err(error) = live.check(&request.id) {
         return Err(Answer::error(Some(&request.id), &error, 400));
@@ -202,11 +213,8 @@ pub(super) async fn begin(
             );
             Err(Answer::error(Some(&request.id), &error, 429))
         }
-        Begun::Exchange(exchange) => Ok(exchange),
-        Begun::Change(change, exchange) => match remember(present, change).await {
-            Ok(()) => Ok(exchange),
-            Err(error) => Err(Answer::error(Some(&request.id), &error, 200)),
-        },
+        Begun::Exchange(exchange) => Ok((exchange, None)),
+        Begun::Change(change, exchange) => Ok((exchange, Some(change))),
     }
 }
 
@@ -216,7 +224,7 @@ fn is_busy(present: &Present) -> bool {
     present.presence.running() >= present.endpoint.options.max_calls_per_session
 }
 
-async fn remember(present: &Present, change: SessionChange) -> Result<(), RpcError> {
+pub(super) async fn remember(present: &Present, change: SessionChange) -> Result<(), RpcError> {
     let sessions = &present.endpoint.server.store_ref().sessions;
     match sessions.update(&present.session, change).await {
         // A session that ended a moment ago needs no memory.

@@ -32,8 +32,8 @@ use crate::{
 /// Answers a POST that belongs to no session, where none is needed.
 pub(super) async fn post(
     endpoint: &Arc<Endpoint>,
-    head: Head,
-    bytes: Bytes,
+    head: &Head,
+    bytes: &Bytes,
     permit: Permit,
 ) -> Response<Body> {
     let principal = head.principal().as_deref().cloned();
@@ -45,16 +45,16 @@ pub(super) async fn post(
         Ok(record) => record,
         Err(error) => return refusal::error(StatusCode::BAD_REQUEST, None, &error),
     };
-    match jsonrpc::parse(&bytes) {
+    match jsonrpc::parse(bytes) {
         Ok(Incoming::One(Message::Request(request))) => {
-            match begin(endpoint, &record, Arc::default(), &head, &request) {
+            match begin(endpoint, &record, Arc::default(), head, &request) {
                 Ok(exchange) => stateless::answer(exchange, permit, &endpoint.options).await,
                 Err(error) => refusal::error(StatusCode::OK, Some(&request.id), &error),
             }
         }
         // Nothing runs that they could refer to.
         Ok(Incoming::One(_)) => refusal::empty(StatusCode::ACCEPTED),
-        Ok(Incoming::Batch(entries)) => answer_batch(endpoint, &record, &head, entries).await,
+        Ok(Incoming::Batch(entries)) => answer_batch(endpoint, &record, head, entries).await,
         Err(malformed) => refusal::error(
             StatusCode::BAD_REQUEST,
             malformed.id.as_ref(),
@@ -72,7 +72,7 @@ fn begin(
 ) -> Result<Exchange, RpcError> {
     let meta = lifecycle::meta(request)?;
     let arrival = head.arrival();
-    match session::begin(&endpoint.server, record, live, request, meta, arrival) {
+    match session::begin(&endpoint.server, record, live, request, &meta, arrival) {
         // What nobody remembers is still answered: the client cannot know.
         Begun::Exchange(exchange) | Begun::Change(_, exchange) => Ok(exchange),
     }

@@ -55,7 +55,7 @@ pub(crate) fn initialize(
         let listed = arrival.principal.is_some() || !arrival.is_forgotten;
         capabilities.tasks = Some(tasks_capability(listed));
     }
-    let caller = caller(&record, RequestMeta::default(), Arc::default(), arrival);
+    let caller = caller(&record, &RequestMeta::default(), Arc::default(), arrival);
     let span = span::of(server, request, &caller);
     let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
     server.attend();
@@ -139,7 +139,7 @@ pub(crate) fn begin(
     record: &SessionRecord,
     live: Arc<Live>,
     request: &Request<'_>,
-    meta: RequestMeta<'_>,
+    meta: &RequestMeta<'_>,
     arrival: Arrival,
 ) -> Begun {
     let caller = caller(record, meta, live, arrival);
@@ -175,7 +175,7 @@ pub(crate) fn begin(
 /// Answers a ping that came before any handshake.
 pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
     let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
-    let caller = caller(&record, RequestMeta::default(), Arc::default(), arrival);
+    let caller = caller(&record, &RequestMeta::default(), Arc::default(), arrival);
     empty(Arc::new(Call::new(id, server.clone(), caller)))
 }
 
@@ -334,7 +334,7 @@ fn is_known(method: &str, revision: Revision) -> bool {
 
 fn caller(
     record: &SessionRecord,
-    meta: RequestMeta<'_>,
+    meta: &RequestMeta<'_>,
     live: Arc<Live>,
     arrival: Arrival,
 ) -> Caller {
@@ -345,8 +345,8 @@ fn caller(
         headers: arrival.headers,
         peer: arrival.peer,
         extensions: arrival.extensions,
-        trace: super::trace(&meta),
-        progress_token: meta.progress_token,
+        trace: super::trace(meta),
+        progress_token: meta.progress_token.clone(),
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
         may_be_asked: record.initialized,
         live: Some(live),

@@ -186,7 +186,7 @@ impl Connection {
             return self.initialize(request, arrival());
         }
         match self.session() {
-            Some(record) => self.begin_in_session(&record, request, meta, arrival()),
+            Some(record) => self.begin_in_session(&record, request, &meta, arrival()),
             // Also before the handshake a client may ask whether anyone is there.
             None if request.method == "ping" => {
                 Ok(session::pong(&self.server, request.id.clone(), arrival()))
@@ -230,7 +230,7 @@ impl Connection {
         self: &Arc<Self>,
         record: &SessionRecord,
         request: &Request<'_>,
-        meta: RequestMeta<'_>,
+        meta: &RequestMeta<'_>,
         arrival: Arrival,
     ) -> Result<Exchange, RpcError> {
         let live = self.live.clone();
