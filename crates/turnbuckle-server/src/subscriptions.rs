@@ -21,14 +21,16 @@ const MOST_TASKS: usize = 1_000;
 const MOST_BYTES: usize = 128 * 1024;
 
 /// Tells one listener of the changes it asked for, until it leaves or the server shuts down.
-pub(crate) async fn listen(call: Arc<Call>, wanted: SubscriptionFilter) -> Outcome {
-    let mut wanted = supported(&call.server, wanted)?;
+///
+/// What is done once or seldom is boxed: thousands may listen, and all that a change touches is to lie close together.
+pub(crate) async fn listen(call: Arc<Call>, mut wanted: SubscriptionFilter) -> Outcome {
+    keep_supported(&call.server, &mut wanted)?;
     call.server.attend();
     let _share = call.server.listeners().admit(&wanted)?;
     // Before the acknowledgement: what changes after it must not be missed.
     let mut changes = call.server.store_ref().bus.subscribe();
     if let Some(ids) = wanted.task_ids.take() {
-        wanted.task_ids = Some(tasks::watched(&call, ids).await?);
+        wanted.task_ids = Some(Box::pin(tasks::watched(&call, ids)).await?);
     }
     let acknowledged = Acknowledged {
         notifications: &wanted,
@@ -50,7 +52,7 @@ pub(crate) async fn listen(call: Arc<Call>, wanted: SubscriptionFilter) -> Outco
             Ok(change) => tell(&call, &wanted, &change),
             Err(Lagged { .. }) => {
                 everything(&wanted).for_each(|change| tell(&call, &wanted, &change));
-                for task in tasks::all(&call, wanted.task_ids.iter().flatten()).await {
+                for task in Box::pin(tasks::all(&call, wanted.task_ids.iter().flatten())).await {
                     tell(&call, &wanted, &Change::Task { task });
                     call.outbox.flushed().await;
                 }
@@ -115,20 +117,17 @@ impl Listeners {
     }
 }
 
-/// What the listener asked for, as far as this server has it.
-fn supported(
-    server: &Server,
-    mut filter: SubscriptionFilter,
-) -> Result<SubscriptionFilter, RpcError> {
+/// Leaves of what the listener asked for what this server has.
+fn keep_supported(server: &Server, filter: &mut SubscriptionFilter) -> Result<(), RpcError> {
     let catalog = server.catalog();
     let keep = |wanted: Option<bool>, offered: bool| wanted.filter(|wanted| *wanted && offered);
     filter.tools_list_changed = keep(filter.tools_list_changed, catalog.tools.is_offered());
     filter.prompts_list_changed = keep(filter.prompts_list_changed, catalog.prompts.is_offered());
     filter.resources_list_changed = keep(filter.resources_list_changed, catalog.has_resources());
-    filter.resource_subscriptions = filter
+    filter
         .resource_subscriptions
-        .filter(|_| catalog.has_resources());
-    filter.task_ids = filter.task_ids.filter(|_| catalog.offers_tasks);
+        .take_if(|_| !catalog.has_resources());
+    filter.task_ids.take_if(|_| !catalog.offers_tasks);
     if filter
         .task_ids
         .as_ref()
@@ -144,7 +143,7 @@ fn supported(
             "one listener may watch at most {MOST_RESOURCES} resources, with URIs of {MOST_BYTES} bytes in all"
         )));
     }
-    Ok(filter)
+    Ok(())
 }
 
 fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
