@@ -34,6 +34,14 @@ pub enum NotChecked {
         /// What could be seen from outside: how the server treats those whom it does not know.
         report: Box<Report>,
     },
+    /// The server is there, and says that what was asked for is at another place.
+    #[error("the server is to be found at another place: HTTP status {status}, {}", excerpt(.to, LONGEST))]
+    Moved {
+        /// How it said so.
+        status: u16,
+        /// Which place it names.
+        to: String,
+    },
     /// The server is there, and speaks none of the revisions that were asked for.
     #[error("the server speaks no revision that was looked at{}", reasons(.0))]
     NothingSpoken(Vec<(Revision, String)>),
@@ -46,7 +54,7 @@ pub enum NotChecked {
 pub(crate) async fn why_nothing_was_spoken(
     target: &Target,
     options: &Options,
-    visits: Vec<Visited>,
+    mut visits: Vec<Visited>,
 ) -> NotChecked {
     if let Some(status) = visits.iter().find_map(|visited| visited.denied) {
         let mut report = Report::new(Role::Server, &target.label);
@@ -56,6 +64,9 @@ pub(crate) async fn why_nothing_was_spoken(
     }
     if let Err(why) = reached(target, options.patience).await {
         return NotChecked::Unreachable(why);
+    }
+    if let Some((status, to)) = visits.iter_mut().find_map(|visited| visited.moved.take()) {
+        return NotChecked::Moved { status, to };
     }
     let reason = |visited: &Visited| {
         let why = visited.run.not_spoken.clone();
@@ -71,6 +82,20 @@ pub(crate) fn denied(tape: &Tape) -> Option<u16> {
         .filter(|entry| entry.way == Way::Received)
         .filter_map(|entry| entry.head?.line.parse().ok())
         .find(|status| matches!(status, 401 | 403))
+}
+
+/// Returns the status by which a server said that it is elsewhere, and where.
+pub(crate) fn moved(tape: &Tape) -> Option<(u16, String)> {
+    let entries = tape.all().into_iter().map(|(_, entry)| entry);
+    entries
+        .filter(|entry| entry.way == Way::Received)
+        .filter_map(|entry| entry.head)
+        .find_map(|head| {
+            let status = head.line.parse().ok()?;
+            let is_place = |(name, _): &(String, String)| name == "location";
+            let (_, place) = head.headers.into_iter().find(is_place)?;
+            matches!(status, 301 | 302 | 303 | 307 | 308).then_some((status, place))
+        })
 }
 
 /// Sees whether anybody is there at all.

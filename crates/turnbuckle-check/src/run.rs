@@ -67,6 +67,8 @@ pub(crate) struct Visited {
     pub(crate) run: Run,
     /// The status by which the server said that it does not know us.
     pub(crate) denied: Option<u16>,
+    /// The status by which it said that it is elsewhere, and where.
+    pub(crate) moved: Option<(u16, String)>,
     left_out: Vec<String>,
 }
 
@@ -103,10 +105,11 @@ async fn visit(target: &Target, options: &Options, revision: Revision, count: &C
     let visit = Visit::new(target, options, revision);
     let mut run = Run::new(revision, target.transport());
     let mut rules = rules(target, options, revision);
-    let mut denied = None;
+    let (mut denied, mut moved) = (None, None);
     if let Err(why) = spoken(&visit).await {
         run.not_spoken = Some(why);
         denied = reach::denied(&visit.tape);
+        moved = reach::moved(&visit.tape);
         // How a server treats those whom it does not know can be seen from outside.
         let all = rules.len();
         rules.retain(|rule| denied.is_some() && rule.area == Area::Authorization);
@@ -128,6 +131,7 @@ async fn visit(target: &Target, options: &Options, revision: Revision, count: &C
     Visited {
         run,
         denied,
+        moved,
         left_out: visit.left_out(),
     }
 }

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
-use turnbuckle_check::{Options, Report, Target, check_server, report::Grade};
+use tokio::io::{
+    AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split,
+};
+use turnbuckle_check::{NotChecked, Options, Report, Target, check_server, report::Grade};
+use turnbuckle_client::http::Http;
 use turnbuckle_protocol::revision::Revision;
 
 /// How many bytes a direction holds.
@@ -95,4 +98,28 @@ async fn one_silence_is_held_against_few_rules() {
         .filter(|(_, ruling)| ruling.grade() == Grade::Fail);
     assert!(failed.count() <= 12, "one for each conversation, and some");
     assert!(report.took < Duration::from_secs(600), "{:?}", report.took);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_to_be_found_elsewhere_is_not_taken_for_one_who_speaks_nothing() {
+    const ELSEWHERE: &[u8] =
+        b"HTTP/1.1 307 Temporary Redirect\r\nlocation: /mcp/\r\ncontent-length: 0\r\n\r\n";
+    let url = "http://127.0.0.1/mcp";
+    let http = Http::new(url).through(|| async {
+        let (near, mut far) = duplex(BUFFER);
+        tokio::spawn(async move {
+            let mut request = vec![0; BUFFER];
+            while far.read(&mut request).await.is_ok_and(|read| read > 0) {
+                let _ = far.write_all(ELSEWHERE).await;
+            }
+        });
+        Ok(near)
+    });
+
+    let checked = check_server(&Target::http(url, http, Vec::new()), &Options::default()).await;
+
+    let Err(NotChecked::Moved { status, to }) = checked else {
+        panic!("{checked:?}");
+    };
+    assert_eq!((status, &*to), (307, "/mcp/"));
 }
