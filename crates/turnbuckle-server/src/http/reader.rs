@@ -111,7 +111,7 @@ impl Reader {
 
     /// Makes a body of it.
     pub(super) fn into_events(self) -> impl Events {
-        ReaderEvents::Reading(Box::new(self))
+        ReaderEvents::Reading(self)
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
@@ -140,7 +140,7 @@ impl Reader {
     }
 
     /// Asks the store what is to be known from it.
-    async fn ask(mut self: Box<Self>) -> Box<Self> {
+    async fn ask(mut self) -> Self {
         if self.is_session_due(Instant::now()) {
             self.keep_session().await;
         }
@@ -229,36 +229,36 @@ impl Source {
 }
 
 /// A reader as the body of a response.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the body boxes all of it, and it nearly always reads"
+)]
 enum ReaderEvents {
-    Reading(Box<Reader>),
+    Reading(Reader),
     /// The reader waits for the store.
-    Asking(BoxFuture<Box<Reader>>),
+    Asking(BoxFuture<Reader>),
     Over,
+}
+
+impl ReaderEvents {
+    /// Has the reader ask the store.
+    fn ask(&mut self) {
+        if let Self::Reading(reader) = std::mem::replace(self, Self::Over) {
+            *self = Self::Asking(Box::pin(reader.ask()));
+        }
+    }
 }
 
 impl Events for ReaderEvents {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
-            match std::mem::replace(&mut *self, Self::Over) {
-                Self::Reading(mut reader) => match reader.poll_next(cx) {
-                    Poll::Ready(Next::Ask) => *self = Self::Asking(Box::pin(reader.ask())),
-                    Poll::Ready(Next::Bytes(bytes)) => {
-                        *self = Self::Reading(reader);
-                        return Poll::Ready(Some(bytes));
-                    }
-                    Poll::Ready(Next::End) => {}
-                    Poll::Pending => {
-                        *self = Self::Reading(reader);
-                        return Poll::Pending;
-                    }
+            match &mut *self {
+                Self::Reading(reader) => match ready!(reader.poll_next(cx)) {
+                    Next::Bytes(bytes) => return Poll::Ready(Some(bytes)),
+                    Next::Ask => self.ask(),
+                    Next::End => *self = Self::Over,
                 },
-                Self::Asking(mut asking) => match asking.as_mut().poll(cx) {
-                    Poll::Ready(reader) => *self = Self::Reading(reader),
-                    Poll::Pending => {
-                        *self = Self::Asking(asking);
-                        return Poll::Pending;
-                    }
-                },
+                Self::Asking(asking) => *self = Self::Reading(ready!(asking.as_mut().poll(cx))),
                 Self::Over => return Poll::Ready(None),
             }
         }
