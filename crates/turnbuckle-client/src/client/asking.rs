@@ -129,9 +129,9 @@ impl Client {
         let id = self.inner.ids.next();
         // Whatever may take long is asked to tell how far it is, since that is what patience depends on.
         let reports = method.may_ask || options.on_progress.is_some();
-        let watching = reports.then(|| {
+        let watching = id.as_i64().filter(|_| reports).map(|token| {
             let watchers = &self.inner.hub.watchers;
-            watchers.watch(id.clone(), options.on_progress.clone())
+            watchers.watch(token, options.on_progress.clone())
         });
         let extra = Extra {
             progress_token: reports.then_some(&id),
