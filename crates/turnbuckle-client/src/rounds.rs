@@ -10,7 +10,6 @@ mod visits;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use turnbuckle_protocol::Versioned;
@@ -23,10 +22,11 @@ use crate::call::Options;
 use crate::client::{Beside, Client, Reply, complete};
 use crate::error::CallError;
 use crate::held::Held;
+use crate::lowered::Lowered;
 use crate::tools::ToolCall;
 
 /// Parameters that can carry answers.
-pub(crate) trait Answerable: Serialize + Versioned + Clone {
+pub(crate) trait Answerable: Lowered {
     /// Puts the answers in, and the state that goes back unchanged.
     fn answer(&mut self, responses: InputResponses, state: Option<String>);
 }

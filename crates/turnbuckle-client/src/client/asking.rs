@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until};
-use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::method::{Capability, Method};
 use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
+use turnbuckle_protocol::{RequestId, Versioned};
 
 use super::Client;
 use crate::answer::{RawJson, RawResult};
@@ -17,6 +16,7 @@ use crate::error::{CallError, ConnectError, TransportError};
 use crate::held::Held;
 use crate::hub::Hub;
 use crate::lifecycle::{Agreed, Rules};
+use crate::lowered::Lowered;
 use crate::message::{self, Extra, HeaderList};
 use crate::progress::Watching;
 use crate::transport::Outgoing;
@@ -52,7 +52,7 @@ impl Client {
         options: &Options,
     ) -> Result<R, CallError>
     where
-        P: Serialize + Versioned + Clone,
+        P: Lowered,
         R: DeserializeOwned + Versioned,
     {
         let reply = self.ask_once(method, &params, &beside, options).await?;
@@ -69,7 +69,7 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError>
     where
-        P: Serialize + Versioned + Clone,
+        P: Lowered,
     {
         let agreed = self.inner.agreed();
         match self
@@ -95,7 +95,7 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError>
     where
-        P: Serialize + Versioned + Clone,
+        P: Lowered,
     {
         let renewed = Arc::clone(&self.inner).renewed(over).await;
         renewed.map_err(|error| {
@@ -120,12 +120,10 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError>
     where
-        P: Serialize + Versioned + Clone,
+        P: Lowered,
     {
         let rules = &agreed.rules;
         offered(method, &agreed.server.capabilities, rules)?;
-        let mut params = params.clone();
-        params.lower(rules.revision);
         let id = self.inner.ids.next();
         // Whatever may take long is asked to tell how far it is, since that is what patience depends on.
         let reports = method.may_ask || options.on_progress.is_some();
@@ -138,11 +136,7 @@ impl Client {
             log_level: self.inner.log_level(),
             meta: Some(&options.meta),
         };
-        let body = message::request(&id, method.name, &params, rules, &extra);
-        let body = body.map_err(|error| CallError::Unsendable {
-            method: method.name,
-            reason: error.to_string(),
-        })?;
+        let body = written(&id, method, params, rules, &extra)?;
         let mut headers = message::headers(rules, method.name, beside.name);
         headers.extend_from_slice(&beside.headers);
         let unanswered = self.inner.hub.given_up.unless_answered(id.clone());
@@ -170,6 +164,22 @@ impl Client {
         let reply = Reply::new(method.name, result, rules)?;
         Ok(Reply { watching, ..reply })
     }
+}
+
+/// Writes a request in the shape of the revision that is spoken.
+fn written(
+    id: &RequestId,
+    method: &'static Method,
+    params: &impl Lowered,
+    rules: &Rules,
+    extra: &Extra<'_>,
+) -> Result<Vec<u8>, CallError> {
+    let params = params.lowered(rules.revision);
+    let body = message::request(id, method.name, &*params, rules, extra);
+    body.map_err(|error| CallError::Unsendable {
+        method: method.name,
+        reason: error.to_string(),
+    })
 }
 
 impl Reply {
