@@ -23,7 +23,7 @@ pub(crate) struct Extra<'a> {
 /// Writes a request; its parameters must be an object and have no `_meta` of their own.
 pub(crate) fn request(
     id: &RequestId,
-    method: &str,
+    method: &'static str,
     params: &impl Serialize,
     rules: &Rules,
     extra: &Extra<'_>,
@@ -32,7 +32,7 @@ pub(crate) fn request(
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut out);
     out.extend_from_slice(br#","method":"#);
-    serde_json::to_writer(&mut out, method)?;
+    write_word(&mut out, method);
     let before_params = out.len();
     out.extend_from_slice(br#","params":{"#);
     let begun = out.len();
@@ -72,26 +72,29 @@ fn write_meta(
     out.extend_from_slice(br#""_meta":{"#);
     let begun = out.len();
     out.extend_from_slice(rules.stamp.as_bytes());
-    let member = |out: &mut Vec<u8>, key: &str| -> Result<(), serde_json::Error> {
+    let next = |out: &mut Vec<u8>| {
         if out.len() > begun {
             out.push(b',');
         }
-        serde_json::to_writer(&mut *out, key)?;
-        out.push(b':');
-        Ok(())
     };
     if let Some(token) = extra.progress_token {
-        member(out, keys::PROGRESS_TOKEN)?;
+        next(out);
+        write_word(out, keys::PROGRESS_TOKEN);
+        out.push(b':');
         token.write(out);
     }
     let added = |key| extra.meta.is_some_and(|meta| meta.get(key).is_some());
     let per_request = rules.log_level_per_request && !added(keys::LOG_LEVEL);
     if let Some(level) = extra.log_level.filter(|_| per_request) {
-        member(out, keys::LOG_LEVEL)?;
-        serde_json::to_writer(&mut *out, level.as_str())?;
+        next(out);
+        write_word(out, keys::LOG_LEVEL);
+        out.push(b':');
+        write_word(out, level.as_str());
     }
     for (key, value) in passed_on(extra) {
-        member(out, key)?;
+        next(out);
+        serde_json::to_writer(&mut *out, key)?;
+        out.push(b':');
         serde_json::to_writer(&mut *out, value)?;
     }
     match out.len() > begun {
@@ -99,6 +102,13 @@ fn write_meta(
         false => out.truncate(before),
     }
     Ok(())
+}
+
+/// Writes a word of the protocol, none of which needs escapes.
+fn write_word(out: &mut Vec<u8>, word: &'static str) {
+    out.push(b'"');
+    out.extend_from_slice(word.as_bytes());
+    out.push(b'"');
 }
 
 /// What a caller adds, without what the client says itself, and without a trace that is none.
