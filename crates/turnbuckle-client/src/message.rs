@@ -148,11 +148,9 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The headers of one message, each name once: those of its transport come on top when it is sent.
 pub(crate) type HeaderList = Vec<(HeaderName, HeaderValue)>;
 
-/// Makes the headers of a request: version, method, and the name of what is asked for.
+/// Makes the headers of a request: method, and the name of what is asked for. Which [`version`] is spoken comes on top.
 pub(crate) fn headers(rules: &Rules, method: &'static str, name: Option<&str>) -> HeaderList {
-    // Room for what the transport adds.
-    let mut headers = HeaderList::with_capacity(8);
-    headers.extend(version(rules));
+    let mut headers = HeaderList::new();
     if rules.mirrored {
         headers.push((METHOD, HeaderValue::from_static(method)));
         // What `encode` makes is always a header value.
@@ -167,7 +165,8 @@ pub(crate) fn version_header(rules: &Rules) -> HeaderList {
     version(rules).into_iter().collect()
 }
 
-fn version(rules: &Rules) -> Option<(HeaderName, HeaderValue)> {
+/// Says which revision is spoken, where that is said.
+pub(crate) fn version(rules: &Rules) -> Option<(HeaderName, HeaderValue)> {
     let version = rules.version_header.as_ref()?;
     Some((VERSION, version.clone()))
 }
