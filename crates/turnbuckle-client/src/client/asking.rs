@@ -134,7 +134,7 @@ impl Client {
         let extra = Extra {
             progress_token: reports.then_some(&id),
             log_level: self.inner.log_level(),
-            meta: Some(&options.meta),
+            meta: Some(&options.meta).filter(|meta| !meta.is_empty()),
         };
         let body = written(&id, method, params, rules, &extra)?;
         let mut headers = message::headers(rules, method.name, beside.name);
@@ -148,10 +148,9 @@ impl Client {
             rules: Arc::clone(rules),
             held: options.held.clone(),
         };
-        let answer = self.inner.transport.request(outgoing, &self.inner.hub);
         let answer = tokio::select! {
             biased;
-            answer = answer => answer,
+            answer = self.inner.transport.request(outgoing, &self.inner.hub) => answer,
             limit = expired(options, &self.inner.hub, watching.as_ref()) => {
                 return Err(CallError::TimedOut { method: method.name, limit });
             }
@@ -161,8 +160,7 @@ impl Client {
         let result = answer
             .outcome
             .map_err(|error| CallError::refused(method.name, error, answer.http))?;
-        let reply = Reply::new(method.name, result, rules)?;
-        Ok(Reply { watching, ..reply })
+        Reply::new(method.name, result, rules, watching)
     }
 }
 
@@ -183,7 +181,12 @@ fn written(
 }
 
 impl Reply {
-    fn new(method: &'static str, result: RawResult, rules: &Arc<Rules>) -> Result<Self, CallError> {
+    fn new(
+        method: &'static str,
+        result: RawResult,
+        rules: &Arc<Rules>,
+        watching: Option<Watching>,
+    ) -> Result<Self, CallError> {
         let (result, kind) = match rules.result_type {
             true => result
                 .into_parts()
@@ -196,7 +199,7 @@ impl Reply {
             kind,
             rules: Arc::clone(rules),
             rounds: 0,
-            watching: None,
+            watching,
         })
     }
 

@@ -28,7 +28,7 @@ impl Client {
     ) -> Call<ToolOutput> {
         let call = ToolCall::new(name, &arguments);
         Call::new(self, async move |client: Client, options: Options| {
-            client.call_as_known(call?, &options).await
+            client.call_as_known(&call?, &options).await
         })
     }
 
