@@ -90,7 +90,7 @@ impl<'e> Posted<'e> {
             status if !status.is_success() => self.refusal(Box::pin(response.refusal()).await),
             status => match response.body().await? {
                 Body::Json(bytes) => self.whole(&bytes, status),
-                Body::Events(events) => Box::pin(self.walk(events, status)).await,
+                Body::Events(events) => Box::pin(self.walk(*events, status)).await,
             },
         }
     }

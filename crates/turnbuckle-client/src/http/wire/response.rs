@@ -26,16 +26,12 @@ pub(crate) struct Response {
 }
 
 /// The body of an answer.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "one at a time, and how large depends on what else is built: HTTP/2 adds to it"
-)]
 #[derive(Debug)]
 pub(crate) enum Body {
     /// Read to its end.
     Json(Bytes),
     /// Still coming.
-    Events(Events),
+    Events(Box<Events>),
 }
 
 impl Response {
@@ -92,7 +88,7 @@ impl Response {
     pub(crate) async fn body(self) -> Result<Body, HttpError> {
         match self.media_type() {
             MediaType::Json => self.bytes().await.map(Body::Json),
-            MediaType::EventStream => Ok(Body::Events(self.events())),
+            MediaType::EventStream => Ok(Body::Events(Box::new(self.events()))),
             MediaType::Other => Err(Box::pin(self.unexpected()).await),
         }
     }
