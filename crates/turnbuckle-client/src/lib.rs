@@ -24,6 +24,7 @@ mod lifecycle;
 mod limits;
 pub mod lines;
 mod listen;
+mod lowered;
 mod message;
 mod oddity;
 mod pages;

@@ -23,7 +23,7 @@ pub(crate) struct Extra<'a> {
 /// Writes a request; its parameters must be an object and have no `_meta` of their own.
 pub(crate) fn request(
     id: &RequestId,
-    method: &str,
+    method: &'static str,
     params: &impl Serialize,
     rules: &Rules,
     extra: &Extra<'_>,
@@ -32,7 +32,7 @@ pub(crate) fn request(
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut out);
     out.extend_from_slice(br#","method":"#);
-    serde_json::to_writer(&mut out, method)?;
+    write_word(&mut out, method);
     let before_params = out.len();
     out.extend_from_slice(br#","params":{"#);
     let begun = out.len();
@@ -72,26 +72,29 @@ fn write_meta(
     out.extend_from_slice(br#""_meta":{"#);
     let begun = out.len();
     out.extend_from_slice(rules.stamp.as_bytes());
-    let member = |out: &mut Vec<u8>, key: &str| -> Result<(), serde_json::Error> {
+    let next = |out: &mut Vec<u8>| {
         if out.len() > begun {
             out.push(b',');
         }
-        serde_json::to_writer(&mut *out, key)?;
-        out.push(b':');
-        Ok(())
     };
     if let Some(token) = extra.progress_token {
-        member(out, keys::PROGRESS_TOKEN)?;
+        next(out);
+        write_word(out, keys::PROGRESS_TOKEN);
+        out.push(b':');
         token.write(out);
     }
     let added = |key| extra.meta.is_some_and(|meta| meta.get(key).is_some());
     let per_request = rules.log_level_per_request && !added(keys::LOG_LEVEL);
     if let Some(level) = extra.log_level.filter(|_| per_request) {
-        member(out, keys::LOG_LEVEL)?;
-        serde_json::to_writer(&mut *out, level.as_str())?;
+        next(out);
+        write_word(out, keys::LOG_LEVEL);
+        out.push(b':');
+        write_word(out, level.as_str());
     }
     for (key, value) in passed_on(extra) {
-        member(out, key)?;
+        next(out);
+        serde_json::to_writer(&mut *out, key)?;
+        out.push(b':');
         serde_json::to_writer(&mut *out, value)?;
     }
     match out.len() > begun {
@@ -99,6 +102,13 @@ fn write_meta(
         false => out.truncate(before),
     }
     Ok(())
+}
+
+/// Writes a word of the protocol, none of which needs escapes.
+fn write_word(out: &mut Vec<u8>, word: &'static str) {
+    out.push(b'"');
+    out.extend_from_slice(word.as_bytes());
+    out.push(b'"');
 }
 
 /// What a caller adds, without what the client says itself, and without a trace that is none.
@@ -138,11 +148,9 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The headers of one message, each name once: those of its transport come on top when it is sent.
 pub(crate) type HeaderList = Vec<(HeaderName, HeaderValue)>;
 
-/// Makes the headers of a request: version, method, and the name of what is asked for.
+/// Makes the headers of a request: method, and the name of what is asked for. Which [`version`] is spoken comes on top.
 pub(crate) fn headers(rules: &Rules, method: &'static str, name: Option<&str>) -> HeaderList {
-    // Room for what the transport adds.
-    let mut headers = HeaderList::with_capacity(8);
-    headers.extend(version(rules));
+    let mut headers = HeaderList::new();
     if rules.mirrored {
         headers.push((METHOD, HeaderValue::from_static(method)));
         // What `encode` makes is always a header value.
@@ -157,7 +165,8 @@ pub(crate) fn version_header(rules: &Rules) -> HeaderList {
     version(rules).into_iter().collect()
 }
 
-fn version(rules: &Rules) -> Option<(HeaderName, HeaderValue)> {
+/// Says which revision is spoken, where that is said.
+pub(crate) fn version(rules: &Rules) -> Option<(HeaderName, HeaderValue)> {
     let version = rules.version_header.as_ref()?;
     Some((VERSION, version.clone()))
 }

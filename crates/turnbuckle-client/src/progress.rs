@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -9,7 +10,6 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::ProgressParams;
 
 use crate::callbacks::guard;
@@ -63,7 +63,9 @@ pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// The calls that wait for progress, by their tokens.
 #[derive(Debug, Default)]
-pub(crate) struct Watchers(Mutex<HashMap<RequestId, Arc<Watcher>>>);
+pub(crate) struct Watchers(Mutex<ByToken>);
+
+type ByToken = HashMap<i64, Arc<Watcher>, BuildHasherDefault<Counted>>;
 
 /// One call that waits for progress.
 pub(crate) struct Watcher {
@@ -78,7 +80,7 @@ struct Seen {
 
 impl Watchers {
     /// Watches a token until the guard is dropped.
-    pub(crate) fn watch(self: &Arc<Self>, token: RequestId, tell: Option<OnProgress>) -> Watching {
+    pub(crate) fn watch(self: &Arc<Self>, token: i64, tell: Option<OnProgress>) -> Watching {
         let watcher = Arc::new(Watcher {
             seen: Mutex::new(Seen {
                 at: Instant::now(),
@@ -86,7 +88,7 @@ impl Watchers {
             }),
             tell,
         });
-        self.lock().insert(token.clone(), Arc::clone(&watcher));
+        self.lock().insert(token, Arc::clone(&watcher));
         Watching {
             watchers: Arc::clone(self),
             token,
@@ -96,14 +98,18 @@ impl Watchers {
 
     /// Notes progress; `false` if nobody waits for it.
     pub(crate) fn report(&self, params: ProgressParams) -> bool {
-        let Some(watcher) = self.lock().get(&params.progress_token).cloned() else {
+        let watcher = params.progress_token.as_i64().and_then(|token| {
+            let watchers = self.lock();
+            watchers.get(&token).cloned()
+        });
+        let Some(watcher) = watcher else {
             return false;
         };
         watcher.note(params);
         true
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Arc<Watcher>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ByToken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,7 +145,7 @@ impl fmt::Debug for Watcher {
 #[derive(Debug)]
 pub(crate) struct Watching {
     watchers: Arc<Watchers>,
-    token: RequestId,
+    token: i64,
     watcher: Arc<Watcher>,
 }
 
@@ -154,5 +160,26 @@ impl Watching {
 impl Drop for Watching {
     fn drop(&mut self) {
         self.watchers.lock().remove(&self.token);
+    }
+}
+
+/// Spreads tokens over a table. We count them up ourselves, so nobody else can choose some that collide.
+#[derive(Default)]
+struct Counted(u64);
+
+impl Hasher for Counted {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_i64(i64::from(*byte));
+        }
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        // Multiplying by an odd number without a pattern reaches the high bits too.
+        self.0 = (self.0 ^ number.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }

@@ -10,7 +10,6 @@ mod visits;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use turnbuckle_protocol::Versioned;
@@ -23,10 +22,11 @@ use crate::call::Options;
 use crate::client::{Beside, Client, Reply, complete};
 use crate::error::CallError;
 use crate::held::Held;
+use crate::lowered::Lowered;
 use crate::tools::ToolCall;
 
 /// Parameters that can carry answers.
-pub(crate) trait Answerable: Serialize + Versioned + Clone {
+pub(crate) trait Answerable: Lowered {
     /// Puts the answers in, and the state that goes back unchanged.
     fn answer(&mut self, responses: InputResponses, state: Option<String>);
 }
@@ -68,29 +68,27 @@ impl Client {
         loop {
             let (begun, held_before) = (Instant::now(), held(options));
             let reply = self.ask_once(method, &*params, &beside, &left).await;
-            let took = begun.elapsed().saturating_sub(held(options) - held_before);
-            let reply = match reply {
+            let took = || begun.elapsed().saturating_sub(held(options) - held_before);
+            let mut reply = match reply {
                 Err(error) if round < options.max_rounds => {
+                    left.to_mut().spent += took();
                     Box::pin(self.visit_first(error, &mut visited, options)).await?;
-                    left.to_mut().spent += took;
                     round += 1;
                     continue;
                 }
                 reply => reply?,
             };
             if reply.kind != ResultType::InputRequired {
-                return Ok(Reply {
-                    rounds: round,
-                    ..reply
-                });
+                reply.rounds = round;
+                return Ok(reply);
             }
             if round == options.max_rounds {
                 return Err(no_more_rounds(method.name, &reply, round));
             }
+            left.to_mut().spent += took();
             let questions = questions::Questions::of(method.name, &reply)?;
             let (responses, state) = Box::pin(self.answer_all(method.name, questions)).await?;
             params.to_mut().answer(responses, state);
-            left.to_mut().spent += took;
             round += 1;
         }
     }

@@ -58,7 +58,8 @@ impl Transport {
             Self::Lines(connection) => connection.request(outgoing, hub).await,
             Self::Child(running) => running.request(outgoing, hub).await,
             Self::Http(endpoint) => endpoint.request(outgoing, hub).await,
-            Self::HttpSse(server) => server.request(outgoing, hub).await,
+            // The rarest, and the largest: every other request would be as large.
+            Self::HttpSse(server) => Box::pin(server.request(outgoing, hub)).await,
         }
     }
 

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until};
-use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::method::{Capability, Method};
 use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
+use turnbuckle_protocol::{RequestId, Versioned};
 
 use super::Client;
 use crate::answer::{RawJson, RawResult};
@@ -17,6 +16,7 @@ use crate::error::{CallError, ConnectError, TransportError};
 use crate::held::Held;
 use crate::hub::Hub;
 use crate::lifecycle::{Agreed, Rules};
+use crate::lowered::Lowered;
 use crate::message::{self, Extra, HeaderList};
 use crate::progress::Watching;
 use crate::transport::Outgoing;
@@ -52,7 +52,7 @@ impl Client {
         options: &Options,
     ) -> Result<R, CallError>
     where
-        P: Serialize + Versioned + Clone,
+        P: Lowered,
         R: DeserializeOwned + Versioned,
     {
         let reply = self.ask_once(method, &params, &beside, options).await?;
@@ -69,7 +69,7 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError>
     where
-        P: Serialize + Versioned + Clone,
+        P: Lowered,
     {
         let agreed = self.inner.agreed();
         match self
@@ -95,7 +95,7 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError>
     where
-        P: Serialize + Versioned + Clone,
+        P: Lowered,
     {
         let renewed = Arc::clone(&self.inner).renewed(over).await;
         renewed.map_err(|error| {
@@ -120,29 +120,23 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError>
     where
-        P: Serialize + Versioned + Clone,
+        P: Lowered,
     {
         let rules = &agreed.rules;
         offered(method, &agreed.server.capabilities, rules)?;
-        let mut params = params.clone();
-        params.lower(rules.revision);
         let id = self.inner.ids.next();
         // Whatever may take long is asked to tell how far it is, since that is what patience depends on.
         let reports = method.may_ask || options.on_progress.is_some();
-        let watching = reports.then(|| {
+        let watching = id.as_i64().filter(|_| reports).map(|token| {
             let watchers = &self.inner.hub.watchers;
-            watchers.watch(id.clone(), options.on_progress.clone())
+            watchers.watch(token, options.on_progress.clone())
         });
         let extra = Extra {
             progress_token: reports.then_some(&id),
             log_level: self.inner.log_level(),
-            meta: Some(&options.meta),
+            meta: Some(&options.meta).filter(|meta| !meta.is_empty()),
         };
-        let body = message::request(&id, method.name, &params, rules, &extra);
-        let body = body.map_err(|error| CallError::Unsendable {
-            method: method.name,
-            reason: error.to_string(),
-        })?;
+        let body = written(&id, method, params, rules, &extra)?;
         let mut headers = message::headers(rules, method.name, beside.name);
         headers.extend_from_slice(&beside.headers);
         let unanswered = self.inner.hub.given_up.unless_answered(id.clone());
@@ -154,10 +148,9 @@ impl Client {
             rules: Arc::clone(rules),
             held: options.held.clone(),
         };
-        let answer = self.inner.transport.request(outgoing, &self.inner.hub);
         let answer = tokio::select! {
             biased;
-            answer = answer => answer,
+            answer = self.inner.transport.request(outgoing, &self.inner.hub) => answer,
             limit = expired(options, &self.inner.hub, watching.as_ref()) => {
                 return Err(CallError::TimedOut { method: method.name, limit });
             }
@@ -167,13 +160,33 @@ impl Client {
         let result = answer
             .outcome
             .map_err(|error| CallError::refused(method.name, error, answer.http))?;
-        let reply = Reply::new(method.name, result, rules)?;
-        Ok(Reply { watching, ..reply })
+        Reply::new(method.name, result, rules, watching)
     }
 }
 
+/// Writes a request in the shape of the revision that is spoken.
+fn written(
+    id: &RequestId,
+    method: &'static Method,
+    params: &impl Lowered,
+    rules: &Rules,
+    extra: &Extra<'_>,
+) -> Result<Vec<u8>, CallError> {
+    let params = params.lowered(rules.revision);
+    let body = message::request(id, method.name, &*params, rules, extra);
+    body.map_err(|error| CallError::Unsendable {
+        method: method.name,
+        reason: error.to_string(),
+    })
+}
+
 impl Reply {
-    fn new(method: &'static str, result: RawResult, rules: &Arc<Rules>) -> Result<Self, CallError> {
+    fn new(
+        method: &'static str,
+        result: RawResult,
+        rules: &Arc<Rules>,
+        watching: Option<Watching>,
+    ) -> Result<Self, CallError> {
         let (result, kind) = match rules.result_type {
             true => result
                 .into_parts()
@@ -186,7 +199,7 @@ impl Reply {
             kind,
             rules: Arc::clone(rules),
             rounds: 0,
-            watching: None,
+            watching,
         })
     }
 

@@ -15,6 +15,7 @@ use super::{Beside, Client};
 use crate::cache::{Hints, Origin};
 use crate::call::{Call, Options};
 use crate::error::CallError;
+use crate::lowered::Lowered;
 use crate::pages::Pages;
 use crate::tools::{ToolCall, ToolOutput};
 
@@ -27,7 +28,7 @@ impl Client {
     ) -> Call<ToolOutput> {
         let call = ToolCall::new(name, &arguments);
         Call::new(self, async move |client: Client, options: Options| {
-            client.call_as_known(call?, &options).await
+            client.call_as_known(&call?, &options).await
         })
     }
 
@@ -181,7 +182,7 @@ impl Client {
     /// A request that is only acknowledged.
     fn acknowledged<P>(&self, method: &'static Method, params: P) -> Call<()>
     where
-        P: Serialize + turnbuckle_protocol::Versioned + Clone + Send + Sync + 'static,
+        P: Lowered + Send + Sync + 'static,
     {
         Call::new(self, async move |client: Client, options: Options| {
             let result = client.ask(method, params, Beside::default(), &options);

@@ -23,13 +23,20 @@ use turnbuckle_protocol::method;
 use self::{cancel::CancelOnDrop, closing::Closing, posted::Posted, session::Session};
 use super::{
     answering::refused,
+    headers::{Headers, RequestHeaders},
     taken,
     url::Url,
     wire::{HttpError, Login, Response, Wire},
 };
 use crate::{
-    answer::Answer, error::TransportError, held::Held, hub::Hub, lifecycle::Rules,
-    message::HeaderList, traffic::Direction, transport::Outgoing,
+    answer::Answer,
+    error::TransportError,
+    held::Held,
+    hub::Hub,
+    lifecycle::Rules,
+    message::{self, HeaderList},
+    traffic::Direction,
+    transport::Outgoing,
 };
 
 const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -57,13 +64,17 @@ pub(crate) struct Endpoint {
 struct Shared {
     wire: Wire,
     url: Url,
+    /// The headers of whatever is posted.
+    posting: Headers,
     session: Session,
     closing: Closing,
 }
 
 impl Endpoint {
     pub(super) fn new(wire: Wire, url: Url) -> Self {
+        let posting = [(ACCEPT, EITHER), (CONTENT_TYPE, JSON)];
         let shared = Shared {
+            posting: wire.headers().prepared(posting),
             wire,
             url,
             session: Session::default(),
@@ -89,7 +100,11 @@ impl Endpoint {
         }
     }
 
-    async fn exchange(&self, outgoing: Outgoing, hub: &Arc<Hub>) -> Result<Answer, TransportError> {
+    async fn exchange(
+        &self,
+        mut outgoing: Outgoing,
+        hub: &Arc<Hub>,
+    ) -> Result<Answer, TransportError> {
         let shared = &self.shared;
         let begins = outgoing.method == method::INITIALIZE.name;
         if begins {
@@ -103,13 +118,21 @@ impl Endpoint {
             true => shared.session.id(),
             false => None,
         };
-        let posted = Posted::new(shared, hub, &outgoing, session);
         let cancel = CancelOnDrop::new(shared, hub, &outgoing);
+        let prepared = shared.session.headers(&outgoing.rules);
+        if prepared.is_none() {
+            let headers = &mut outgoing.headers;
+            headers.extend(message::version(&outgoing.rules));
+            headers.extend(session.clone().map(|id| (MCP_SESSION_ID, id)));
+        }
+        let posted = Posted::new(shared, hub, &outgoing, session, prepared);
         hub.tap(Direction::Sent, &outgoing.body);
         let body = Bytes::from(outgoing.body);
         let answer = async {
+            let (headers, login) = (posted.headers(&outgoing.headers), posted.login());
             let response = shared
-                .post(outgoing.headers, posted.session(), body, posted.login())
+                .wire
+                .send(&Method::POST, &shared.url, headers, body, login)
                 .await?;
             if begins && response.status().is_success() {
                 shared.session.begin(response.headers())?;
@@ -145,8 +168,10 @@ impl Endpoint {
     /// Many servers ask on that stream and lose what they ask while nobody reads it, so the first call waits for it. Not
     /// for long: some servers say nothing at all before they have something to tell.
     pub(crate) async fn agreed(&self, rules: &Arc<Rules>, hub: &Arc<Hub>) {
+        let session = &self.shared.session;
         if !rules.session {
-            return self.shared.session.forget();
+            session.forget();
+            return session.prepare(rules, &self.shared.posting);
         }
         // Nobody would end the stream of a client that is closed.
         if self.shared.closing.is_closed() {
@@ -156,7 +181,8 @@ impl Endpoint {
         let (shared, rules) = (&self.shared, Arc::clone(rules));
         let listening = stream::listen(Arc::clone(shared), rules.clone(), Arc::clone(hub), opened);
         let task = tokio::spawn(listening).abort_handle();
-        shared.session.agreed(&rules, task);
+        session.prepare(&rules, &shared.posting);
+        session.agreed(task);
         let _ = tokio::time::timeout(OPENING, is_open).await;
     }
 
@@ -175,9 +201,10 @@ impl Endpoint {
         let shared = Arc::clone(&self.shared);
         Some(async move {
             let (method, body) = (Method::DELETE, Bytes::new());
-            let deleted = shared
-                .wire
-                .send(&method, &shared.url, &headers, body, Login::Never);
+            let deleted =
+                shared
+                    .wire
+                    .send(&method, &shared.url, headers[..].into(), body, Login::Never);
             // Whatever it says, also that it does not let clients end sessions: there is nothing more to do.
             let _ = tokio::time::timeout(GOODBYE, deleted).await;
         })
@@ -195,23 +222,6 @@ impl Drop for Endpoint {
 }
 
 impl Shared {
-    async fn post(
-        &self,
-        mut headers: HeaderList,
-        session: Option<&HeaderValue>,
-        body: Bytes,
-        login: Login<'_>,
-    ) -> Result<Response, HttpError> {
-        headers.push((ACCEPT, EITHER));
-        headers.push((CONTENT_TYPE, JSON));
-        if let Some(id) = session {
-            headers.push((MCP_SESSION_ID, id.clone()));
-        }
-        self.wire
-            .send(&Method::POST, &self.url, &headers, body, login)
-            .await
-    }
-
     /// Opens a stream, or takes one up again after an event.
     async fn get(
         &self,
@@ -232,7 +242,13 @@ impl Shared {
             }
         }
         self.wire
-            .send(&Method::GET, &self.url, &headers, Bytes::new(), login)
+            .send(
+                &Method::GET,
+                &self.url,
+                headers[..].into(),
+                Bytes::new(),
+                login,
+            )
             .await
     }
 
@@ -240,12 +256,18 @@ impl Shared {
     async fn tell(
         &self,
         message: Vec<u8>,
-        headers: HeaderList,
+        mut headers: HeaderList,
         login: Login<'_>,
     ) -> Result<(), TransportError> {
         let session = self.session.id();
+        headers.extend(session.clone().map(|id| (MCP_SESSION_ID, id)));
+        let headers = RequestHeaders {
+            prepared: Some(&self.posting),
+            own: &headers,
+        };
         let response = self
-            .post(headers, session.as_ref(), message.into(), login)
+            .wire
+            .send(&Method::POST, &self.url, headers, message.into(), login)
             .await?;
         match response.status() {
             status if status.is_success() => {

@@ -16,6 +16,9 @@ use super::url::Origin;
 const OURS: HeaderValue =
     HeaderValue::from_static(concat!("turnbuckle/", env!("CARGO_PKG_VERSION")));
 
+/// For so many headers there is a place without looking for a larger one.
+const ROOM: usize = 12;
+
 /// The headers of every request; their values print as `***`.
 #[derive(Clone)]
 pub(crate) struct Headers(HeaderMap);
@@ -84,15 +87,44 @@ impl Headers {
     }
 
     /// Makes the headers of one request: these, and its own, which win.
-    pub(crate) fn with(&self, own: &[(HeaderName, HeaderValue)]) -> HeaderMap {
-        let mut all = HeaderMap::with_capacity(self.0.len() + own.len());
-        for (name, value) in &self.0 {
-            all.append(name, value.clone());
-        }
+    pub(crate) fn with(&self, own: &[(HeaderName, HeaderValue)], length: usize) -> HeaderMap {
+        let mut all = self.0.clone();
         for (name, value) in own {
             all.insert(name, value.clone());
         }
+        if let Some(place) = all.get_mut(CONTENT_LENGTH) {
+            *place = length.into();
+        }
         all
+    }
+
+    /// Adds what requests with a body have in common. They are copied then, which takes less than putting them together.
+    pub(crate) fn prepared(
+        &self,
+        common: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+    ) -> Self {
+        let mut all = HeaderMap::with_capacity(ROOM);
+        all.extend(self.0.clone());
+        // A place for the length of the body: if one were added later, all others would have to move.
+        all.insert(CONTENT_LENGTH, 0.into());
+        for (name, value) in common {
+            all.insert(name, value);
+        }
+        Self(all)
+    }
+}
+
+/// The headers of one request: what was prepared for its kind, if anything was, and its own, which win.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestHeaders<'a> {
+    pub(crate) prepared: Option<&'a Headers>,
+    pub(crate) own: &'a [(HeaderName, HeaderValue)],
+}
+
+impl<'a> From<&'a [(HeaderName, HeaderValue)]> for RequestHeaders<'a> {
+    fn from(own: &'a [(HeaderName, HeaderValue)]) -> Self {
+        let prepared = None;
+        Self { prepared, own }
     }
 }
 
@@ -141,7 +173,7 @@ mod tests {
         headers.add("Authorization", "Bearer sesame").unwrap();
         headers.add("X-Key", "sesame").unwrap();
 
-        let shown = format!("{headers:?} {headers:#?} {:?}", headers.with(&[]));
+        let shown = format!("{headers:?} {headers:#?} {:?}", headers.with(&[], 0));
 
         assert!(shown.contains("x-key"));
         assert!(!shown.contains("sesame"), "{shown}");
@@ -181,11 +213,28 @@ mod tests {
         headers.add("User-Agent", "mine").unwrap();
         let own = [(ACCEPT, HeaderValue::from_static("a/b"))];
 
-        let all = headers.with(&own);
+        let all = headers.with(&own, 0);
 
         assert_eq!(all.get_all("x-a").iter().count(), 2);
         assert_eq!(all[USER_AGENT], "mine");
         assert_eq!(all.get_all(USER_AGENT).iter().count(), 1);
         assert_eq!(all[ACCEPT], "a/b");
+    }
+
+    #[test]
+    fn what_is_prepared_is_as_if_it_were_said_each_time() {
+        let mut headers = Headers::new();
+        headers.add("x-a", "1").unwrap();
+        headers.add("x-a", "2").unwrap();
+        let value = HeaderValue::from_static;
+        let prepared = headers.prepared([(ACCEPT, value("a/b")), (CONTENT_TYPE, value("c/d"))]);
+
+        let all = prepared.with(&[(CONTENT_TYPE, value("e/f"))], 17);
+
+        assert_eq!(all.get_all("x-a").iter().count(), 2);
+        assert_eq!(all[ACCEPT], "a/b");
+        assert_eq!(all[CONTENT_TYPE], "e/f");
+        assert_eq!(all[CONTENT_LENGTH], "17");
+        assert!(!headers.with(&[], 17).contains_key(CONTENT_LENGTH));
     }
 }

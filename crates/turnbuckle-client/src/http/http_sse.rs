@@ -16,8 +16,13 @@ use super::{
     wire::{Login, Response, Wire},
 };
 use crate::{
-    answer::Answer, error::TransportError, held::Held, hub::Hub, message::HeaderList,
-    traffic::Direction, transport::Outgoing,
+    answer::Answer,
+    error::TransportError,
+    held::Held,
+    hub::Hub,
+    message::{self, HeaderList},
+    traffic::Direction,
+    transport::Outgoing,
 };
 
 /// A server of HTTP+SSE.
@@ -69,7 +74,9 @@ impl HttpSse {
         hub.tap(Direction::Sent, &outgoing.body);
         let login = Login::Allowed(outgoing.held.as_deref());
         let body = outgoing.body.into();
-        let post = post(&self.wire, &line, outgoing.headers, body, login);
+        let mut headers = outgoing.headers;
+        headers.extend(message::version(&outgoing.rules));
+        let post = post(&self.wire, &line, headers, body, login);
         let answer = tokio::select! {
             biased;
             // Some servers answer on the stream before they answer the POST.
@@ -174,7 +181,7 @@ async fn post(
     login: Login<'_>,
 ) -> Result<Response, super::HttpError> {
     headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
-    wire.send(&Method::POST, &line.post, &headers, body, login)
+    wire.send(&Method::POST, &line.post, headers[..].into(), body, login)
         .await
 }
 

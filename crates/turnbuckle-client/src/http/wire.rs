@@ -23,10 +23,10 @@ mod tests;
 
 use std::{sync::Arc, time::Duration};
 
-use ::http::{HeaderName, HeaderValue, Method, Request};
+use ::http::{Method, Request};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::{body::Incoming, client::conn::http1};
+use hyper::client::conn::http1;
 
 #[cfg(not(feature = "tls"))]
 use no_tls as security;
@@ -35,7 +35,7 @@ use tls as security;
 
 use self::pool::{Lease, Pool};
 use super::{
-    headers::Headers,
+    headers::{Headers, RequestHeaders},
     url::{Origin, Url},
 };
 use crate::held::Held;
@@ -124,7 +124,7 @@ impl Wire {
         &self,
         method: &Method,
         url: &Url,
-        headers: &[(HeaderName, HeaderValue)],
+        headers: RequestHeaders<'_>,
         body: Bytes,
         login: Login<'_>,
     ) -> Result<Response, HttpError> {
@@ -132,10 +132,11 @@ impl Wire {
             let sent = self.authorized(authorization, method, url, headers, body, login);
             return Box::pin(sent).await;
         }
-        let response = self.once(method, url, headers, body.clone()).await?;
-        match response.status().is_redirection() {
-            true => Box::pin(self.redirected(response, method, headers, body)).await,
-            false => Ok(response),
+        match self.once(method, url, headers, body.clone()).await {
+            Ok(response) if response.status().is_redirection() => {
+                Box::pin(self.redirected(response, method, headers, body)).await
+            }
+            outcome => outcome,
         }
     }
 
@@ -143,7 +144,7 @@ impl Wire {
         &self,
         mut response: Response,
         method: &Method,
-        headers: &[(HeaderName, HeaderValue)],
+        headers: RequestHeaders<'_>,
         body: Bytes,
     ) -> Result<Response, HttpError> {
         let mut redirects = Redirects::up_to(REDIRECTS);
@@ -155,17 +156,23 @@ impl Wire {
         Ok(response)
     }
 
+    /// Returns the headers of every request, to prepare those of one kind.
+    pub(super) fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
     /// Says whether it leads to the origin of a URL.
     pub(crate) fn reaches(&self, url: &Url) -> bool {
         *url.origin() == self.origin
     }
 
-    /// Sends a request and waits for the head of its response, whatever it is.
+    /// Sends a request on a connection that waits for one, or else on a new one. Waits for the head of its response,
+    /// whatever it is.
     pub(crate) async fn once(
         &self,
         method: &Method,
         url: &Url,
-        headers: &[(HeaderName, HeaderValue)],
+        headers: RequestHeaders<'_>,
         body: Bytes,
     ) -> Result<Response, HttpError> {
         if !self.reaches(url) {
@@ -173,23 +180,10 @@ impl Wire {
                 origin: url.origin().to_string(),
             });
         }
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = url.target().clone();
-        *request.headers_mut() = self.headers.with(headers);
-        let (response, lease) = self.exchange(request, url).await?;
-        Response::new(response, lease, url, self.limits.body)
-    }
-
-    /// Sends a request on a connection that waits for one, or else on a new one.
-    async fn exchange(
-        &self,
-        mut request: Request<Full<Bytes>>,
-        url: &Url,
-    ) -> Result<(::http::Response<Incoming>, Lease), HttpError> {
+        let mut request = self.request(method, url, headers, body);
         while let Some(mut lease) = self.pool.take() {
             match lease.sender.try_send_request(request).await {
-                Ok(response) => return Ok((response, lease)),
+                Ok(response) => return Response::new(response, lease, url, self.limits.body),
                 Err(mut problem) => match problem.take_message() {
                     // The server closed the connection before any of it was sent.
                     Some(unsent) => request = unsent,
@@ -199,9 +193,25 @@ impl Wire {
         }
         let mut lease = self.connect(url).await?;
         match lease.sender.send_request(request).await {
-            Ok(response) => Ok((response, lease)),
+            Ok(response) => Response::new(response, lease, url, self.limits.body),
             Err(problem) => Err(HttpError::Broken(problem.into())),
         }
+    }
+
+    fn request(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: RequestHeaders<'_>,
+        body: Bytes,
+    ) -> Request<Full<Bytes>> {
+        let prepared = headers.prepared.unwrap_or(&self.headers);
+        let headers = prepared.with(headers.own, body.len());
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = url.target().clone();
+        *request.headers_mut() = headers;
+        request
     }
 
     /// Makes a connection on which nothing has been said yet.

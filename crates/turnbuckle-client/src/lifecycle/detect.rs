@@ -260,7 +260,7 @@ impl Asking<'_> {
         let method = method::INITIALIZED.name;
         turnbuckle_protocol::jsonrpc::write_notification(&mut message, method, &())
             .expect("a constant is always JSON");
-        let headers = message::headers(rules, method, None);
+        let headers = message::version_header(rules);
         self.transport.send(message, headers, self.hub).await?;
         Ok(())
     }

@@ -57,7 +57,7 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError> {
         match created(&mut reply, false)? {
-            Some(task) => Box::pin(self.awaited(task, tool, options)).await,
+            Some(task) => self.awaited(task, tool, options).await,
             None => Ok(reply),
         }
     }
@@ -118,11 +118,11 @@ impl Client {
 
     /// Says whether calls of tools become tasks by being asked to, and the server takes them so.
     pub(crate) fn asks_for_tasks(&self) -> bool {
-        if self.inner.rules().tasks != TaskDesign::Asked {
+        let agreed = self.inner.agreed();
+        if agreed.rules.tasks != TaskDesign::Asked {
             return false;
         }
-        let server = self.server();
-        let tasks = server.capabilities.tasks.as_ref();
+        let tasks = agreed.server.capabilities.tasks.as_ref();
         let requests = tasks.and_then(|tasks| tasks.requests.as_ref());
         let tools = requests.and_then(|requests| requests.tools.as_ref());
         tools.is_some_and(|tools| tools.contains_key("call"))

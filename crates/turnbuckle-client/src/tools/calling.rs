@@ -2,7 +2,7 @@
 
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method::{self, Method};
-use turnbuckle_protocol::types::{CallToolResult, Tool};
+use turnbuckle_protocol::types::{CallToolResult, ResultType, Tool};
 
 use super::known::{KnownTools, Uses};
 use super::{ToolCall, ToolOutput, mirrored};
@@ -19,18 +19,24 @@ impl Client {
     /// Calls a tool with all that is known about it, and waits for the task that the call may become.
     pub(crate) async fn call_as_known(
         &self,
-        call: ToolCall,
+        call: &ToolCall,
         options: &Options,
     ) -> Result<ToolOutput, CallError> {
         let tool = call.tool();
         let tasks = self.asks_for_tasks();
-        let known = self.inner.tools.get(tool);
+        let only_as_task = || {
+            let known = self.inner.tools.get(tool);
+            known.is_some_and(|tool| tool.only_as_task)
+        };
         // What is rare lies on the heap: every call would be as large as the largest of its branches.
-        let reply = if tasks && known.is_some_and(|tool| tool.only_as_task) {
+        let reply = if tasks && only_as_task() {
             Box::pin(self.called_as_task(call.clone(), options)).await?
         } else {
-            match self.send_call(&call, options).await {
-                Ok(reply) => self.settled(reply, tool, options).await?,
+            match self.send_call(call, options).await {
+                Ok(reply) if reply.kind == ResultType::Task => {
+                    Box::pin(self.settled(reply, tool, options)).await?
+                }
+                Ok(reply) => reply,
                 Err(error) if tasks => {
                     Box::pin(self.called_as_task_after(error, call.clone(), options)).await?
                 }

@@ -19,8 +19,13 @@ impl ToolOutput {
     /// Returns all text, its blocks joined by line ends.
     pub fn text(&self) -> String {
         let blocks = self.result.content.iter();
-        let texts: Vec<_> = blocks.filter_map(ContentBlock::as_text).collect();
-        texts.join("\n")
+        let mut texts = blocks.filter_map(ContentBlock::as_text);
+        let mut all = texts.next().unwrap_or_default().to_owned();
+        for text in texts {
+            all.push('\n');
+            all.push_str(text);
+        }
+        all
     }
 
     /// Reads the data into a type.

@@ -1,5 +1,7 @@
 //! The parameters of a call of a tool, with arguments that are already written down.
 
+use std::borrow::Cow;
+
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use turnbuckle_protocol::method::TOOLS_CALL;
@@ -9,6 +11,7 @@ use turnbuckle_protocol::types::{
 use turnbuckle_protocol::{Revision, Versioned};
 
 use crate::error::CallError;
+use crate::lowered::Lowered;
 
 /// What `tools/call` carries. The arguments are JSON text from the beginning: hardly anybody looks into them.
 #[derive(Clone, Debug)]
@@ -77,13 +80,21 @@ impl Serialize for ToolCall {
     }
 }
 
-impl Versioned for ToolCall {
-    fn lower(&mut self, to: Revision) {
-        self.params.lower(to);
-    }
-
-    fn raise(&mut self, from: Revision) {
-        self.params.raise(from);
+impl Lowered for ToolCall {
+    fn lowered(&self, to: Revision) -> Cow<'_, Self> {
+        // The name and the arguments alone, as of nearly every call, are the same in all revisions.
+        let CallToolParams {
+            input_responses: None,
+            request_state: None,
+            task: None,
+            ..
+        } = &self.params
+        else {
+            let mut call = self.clone();
+            call.params.lower(to);
+            return Cow::Owned(call);
+        };
+        Cow::Borrowed(self)
     }
 }
 
@@ -105,6 +116,28 @@ mod tests {
         params.arguments = call.arguments();
         assert_eq!(written, serde_json::to_value(&params).unwrap());
         assert_eq!(written["arguments"], json!({ "message": "a\nb" }));
+    }
+
+    #[test]
+    fn what_a_revision_does_not_know_is_left_out_of_a_copy() {
+        let plain = ToolCall::new("echo", &json!({ "message": "hi" })).unwrap();
+        let mut wish = plain.clone();
+        wish.params.task = Some(TaskMetadata::default());
+        let mut again = plain.clone();
+        again.params.request_state = Some("s".to_owned());
+
+        for revision in Revision::ALL {
+            let written = |call: &ToolCall| serde_json::to_value(&*call.lowered(revision)).unwrap();
+            assert!(matches!(plain.lowered(revision), Cow::Borrowed(_)));
+            let known = revision == Revision::V2025_11_25;
+            assert_eq!(written(&wish).get("task").is_some(), known, "{revision}");
+            let known = revision == Revision::V2026_07_28;
+            assert_eq!(
+                written(&again).get("requestState").is_some(),
+                known,
+                "{revision}"
+            );
+        }
     }
 
     #[test]

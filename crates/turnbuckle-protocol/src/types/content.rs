@@ -1,6 +1,8 @@
 //! Content blocks: what tools return, prompts say and models read.
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error};
+mod reading;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Annotations, JsonObject, Resource, ResourceContents, setters::setters};
@@ -60,27 +62,6 @@ impl ContentBlock {
             Self::Text(content) => Some(&content.text),
             _ => None,
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for ContentBlock {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        let Some(kind) = value.get("type").and_then(Value::as_str) else {
-            return Err(D::Error::custom("a content block needs a `type`"));
-        };
-        // By name and not by trying: a malformed text block is an error, not an unknown kind.
-        let block = match kind {
-            "text" => serde_json::from_value(value).map(Self::Text),
-            "image" => serde_json::from_value(value).map(Self::Image),
-            "audio" => serde_json::from_value(value).map(Self::Audio),
-            "resource_link" => serde_json::from_value(value).map(Self::ResourceLink),
-            "resource" => serde_json::from_value(value).map(Self::Resource),
-            "tool_use" => serde_json::from_value(value).map(Self::ToolUse),
-            "tool_result" => serde_json::from_value(value).map(Self::ToolResult),
-            _ => Ok(Self::Unknown(value)),
-        };
-        block.map_err(D::Error::custom)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::http::{HeaderValue, StatusCode};
+use ::http::{HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
 use turnbuckle_protocol::{RequestId, codec::headers::MediaType};
 
@@ -13,6 +13,7 @@ use crate::{
     held::Held,
     http::{
         answering::{self, refused},
+        headers::{Headers, RequestHeaders},
         pause::Pause,
         wire::{Body, Events, Login, Refusal, Response},
     },
@@ -33,6 +34,7 @@ pub(super) struct Posted<'e> {
     id: RequestId,
     rules: Arc<Rules>,
     session: Option<HeaderValue>,
+    prepared: Option<Arc<Headers>>,
     held: Option<Arc<Held>>,
 }
 
@@ -49,6 +51,7 @@ impl<'e> Posted<'e> {
         hub: &'e Arc<Hub>,
         outgoing: &Outgoing,
         session: Option<HeaderValue>,
+        prepared: Option<Arc<Headers>>,
     ) -> Self {
         Self {
             shared,
@@ -56,6 +59,7 @@ impl<'e> Posted<'e> {
             id: outgoing.id.clone(),
             rules: Arc::clone(&outgoing.rules),
             session,
+            prepared,
             held: outgoing.held.clone(),
         }
     }
@@ -64,8 +68,16 @@ impl<'e> Posted<'e> {
         Login::Allowed(self.held.as_deref())
     }
 
-    pub(super) fn session(&self) -> Option<&HeaderValue> {
-        self.session.as_ref()
+    /// Returns the headers to post it with.
+    pub(super) fn headers<'h>(
+        &'h self,
+        own: &'h [(HeaderName, HeaderValue)],
+    ) -> RequestHeaders<'h> {
+        let prepared = self.prepared.as_deref().unwrap_or(&self.shared.posting);
+        RequestHeaders {
+            prepared: Some(prepared),
+            own,
+        }
     }
 
     /// Finds the answer in the response, and hands everything else on.
@@ -78,7 +90,7 @@ impl<'e> Posted<'e> {
             status if !status.is_success() => self.refusal(Box::pin(response.refusal()).await),
             status => match response.body().await? {
                 Body::Json(bytes) => self.whole(&bytes, status),
-                Body::Events(events) => Box::pin(self.walk(events, status)).await,
+                Body::Events(events) => Box::pin(self.walk(*events, status)).await,
             },
         }
     }

@@ -1,12 +1,16 @@
 //! What is remembered between the requests of a session.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::http::{HeaderMap, HeaderValue};
 use tokio::task::AbortHandle;
 
-use super::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
-use crate::{http::wire::HttpError, lifecycle::Rules, message::HeaderList};
+use super::MCP_SESSION_ID;
+use crate::{
+    http::{headers::Headers, wire::HttpError},
+    lifecycle::Rules,
+    message::{self, HeaderList},
+};
 
 /// The session, if the server holds one.
 #[derive(Debug, Default)]
@@ -15,7 +19,8 @@ pub(super) struct Session(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     id: Option<HeaderValue>,
-    version: Option<HeaderValue>,
+    /// What was agreed, and the headers of whatever is posted since then.
+    agreed: Option<(Arc<Rules>, Arc<Headers>)>,
     /// The handshake is done. Until then, or after it failed, there is nothing that a request could belong to.
     begun: bool,
     /// Reads the server's own stream.
@@ -31,6 +36,13 @@ impl Session {
     /// Returns the id that every request has to repeat.
     pub(super) fn id(&self) -> Option<HeaderValue> {
         self.lock().id.clone()
+    }
+
+    /// Returns the headers of a request that goes by these rules, if they are what was agreed.
+    pub(super) fn headers(&self, rules: &Arc<Rules>) -> Option<Arc<Headers>> {
+        let state = self.lock();
+        let (agreed, headers) = state.agreed.as_ref()?;
+        Arc::ptr_eq(agreed, rules).then(|| Arc::clone(headers))
     }
 
     /// Takes the id from the answer to `initialize`; there need not be one.
@@ -50,10 +62,17 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps what the requests of the session need, and who reads its stream.
-    pub(super) fn agreed(&self, rules: &Rules, stream: AbortHandle) {
+    /// Prepares the headers that requests have in common from now on: which revision is spoken, and the id.
+    pub(super) fn prepare(&self, rules: &Arc<Rules>, posting: &Headers) {
         let mut state = self.lock();
-        state.version.clone_from(&rules.version_header);
+        let id = state.id.clone().map(|id| (MCP_SESSION_ID, id));
+        let headers = posting.prepared(message::version(rules).into_iter().chain(id));
+        state.agreed = Some((Arc::clone(rules), Arc::new(headers)));
+    }
+
+    /// Notes that the handshake is done, and who reads the stream of the session.
+    pub(super) fn agreed(&self, stream: AbortHandle) {
+        let mut state = self.lock();
         state.begun = true;
         if let Some(previous) = state.stream.replace(stream) {
             previous.abort();
@@ -75,8 +94,8 @@ impl Session {
             stream.abort();
         }
         let mut headers = vec![(MCP_SESSION_ID, state.id?)];
-        let version = state.version;
-        headers.extend(version.map(|version| (MCP_PROTOCOL_VERSION, version)));
+        let rules = state.agreed.map(|(rules, _)| rules);
+        headers.extend(rules.and_then(|rules| message::version(&rules)));
         Some(headers)
     }
 

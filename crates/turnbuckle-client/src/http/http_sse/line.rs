@@ -40,7 +40,9 @@ impl Line {
     ) -> Result<Self, TransportError> {
         let headers = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
         let (method, body) = (Method::GET, Bytes::new());
-        let response = wire.send(&method, url, &headers, body, login).await?;
+        let response = wire
+            .send(&method, url, headers[..].into(), body, login)
+            .await?;
         let at = response.url().clone();
         let mut events = stream(response).await?;
         let limit = hub.limits.probe;

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
@@ -37,6 +37,35 @@ impl Arriving {
     /// Returns how many bytes it announces.
     pub(super) fn announced(&self) -> u64 {
         self.body.size_hint().lower()
+    }
+
+    /// Reads all of it, if it is not larger than it may be.
+    pub(super) async fn whole(mut self, limit: usize) -> Result<Bytes, HttpError> {
+        if self.announced() > limit as u64 {
+            return Err(HttpError::TooLarge { limit });
+        }
+        let Some(first) = self.next().await? else {
+            return Ok(Bytes::new());
+        };
+        if first.len() > limit {
+            return Err(HttpError::TooLarge { limit });
+        }
+        if self.is_over() {
+            return Ok(first);
+        }
+        let Some(second) = self.next().await? else {
+            return Ok(first);
+        };
+        let mut whole = BytesMut::from(first);
+        let mut next = Some(second);
+        while let Some(data) = next {
+            if data.len() > limit - whole.len() {
+                return Err(HttpError::TooLarge { limit });
+            }
+            whole.extend_from_slice(&data);
+            next = self.next().await?;
+        }
+        Ok(whole.freeze())
     }
 
     /// Waits for the next data; trailers are nothing to us. Nothing is lost if the future is dropped.

@@ -7,7 +7,10 @@ use bytes::Bytes;
 use turnbuckle_auth::{Authorize, Challenge, Credentials, Failure, Next, Refused, Sending, Step};
 
 use super::{HttpError, REDIRECTS, Redirects, Response, Wire, refusal::challenges};
-use crate::{held::Held, http::url::Url};
+use crate::{
+    held::Held,
+    http::{headers::RequestHeaders, url::Url},
+};
 
 /// How often one request is sent, whatever is hoped for.
 const ATTEMPTS: u32 = 5;
@@ -76,7 +79,7 @@ impl Wire {
         authorization: &Authorization,
         method: &Method,
         url: &Url,
-        headers: &[(HeaderName, HeaderValue)],
+        headers: RequestHeaders<'_>,
         body: Bytes,
         login: Login<'_>,
     ) -> Result<Response, HttpError> {
@@ -87,8 +90,9 @@ impl Wire {
             // Asked for anew even after a redirect: a proof is good for one URL only, and only once.
             let sending = Sending::new(method.as_str(), url.as_str());
             let credentials = login.hold(authorization.0.credentials(sending)).await?;
-            let all = with(headers, &credentials)?;
-            let response = self.once(method, &url, &all, body.clone()).await?;
+            let own = &with(headers.own, &credentials)?;
+            let headers = RequestHeaders { own, ..headers };
+            let response = self.once(method, &url, headers, body.clone()).await?;
             authorization.hear(&response);
             if response.status().is_redirection() {
                 let next = redirects.follow(method, &response)?;

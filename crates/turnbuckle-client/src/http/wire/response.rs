@@ -4,7 +4,7 @@ use ::http::{
     HeaderName, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::body::Incoming;
 use turnbuckle_protocol::codec::headers::{MediaType, content_type};
 
@@ -26,16 +26,12 @@ pub(crate) struct Response {
 }
 
 /// The body of an answer.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "one at a time, and how large depends on what else is built: HTTP/2 adds to it"
-)]
 #[derive(Debug)]
 pub(crate) enum Body {
     /// Read to its end.
     Json(Bytes),
     /// Still coming.
-    Events(Events),
+    Events(Box<Events>),
 }
 
 impl Response {
@@ -92,7 +88,7 @@ impl Response {
     pub(crate) async fn body(self) -> Result<Body, HttpError> {
         match self.media_type() {
             MediaType::Json => self.bytes().await.map(Body::Json),
-            MediaType::EventStream => Ok(Body::Events(self.events())),
+            MediaType::EventStream => Ok(Body::Events(Box::new(self.events()))),
             MediaType::Other => Err(Box::pin(self.unexpected()).await),
         }
     }
@@ -103,34 +99,8 @@ impl Response {
     }
 
     /// Reads the whole body.
-    pub(crate) async fn bytes(self) -> Result<Bytes, HttpError> {
-        let limit = self.limit;
-        let mut body = self.response.into_body();
-        if body.announced() > limit as u64 {
-            return Err(HttpError::TooLarge { limit });
-        }
-        let Some(first) = body.next().await? else {
-            return Ok(Bytes::new());
-        };
-        if first.len() > limit {
-            return Err(HttpError::TooLarge { limit });
-        }
-        if body.is_over() {
-            return Ok(first);
-        }
-        let Some(second) = body.next().await? else {
-            return Ok(first);
-        };
-        let mut whole = BytesMut::from(first);
-        let mut next = Some(second);
-        while let Some(data) = next {
-            if data.len() > limit - whole.len() {
-                return Err(HttpError::TooLarge { limit });
-            }
-            whole.extend_from_slice(&data);
-            next = body.next().await?;
-        }
-        Ok(whole.freeze())
+    pub(crate) fn bytes(self) -> impl Future<Output = Result<Bytes, HttpError>> {
+        self.response.into_body().whole(self.limit)
     }
 
     /// Reads what a response that is no answer says, and lets go of the rest.

@@ -1,4 +1,4 @@
-use ::http::header::CONTENT_TYPE;
+use ::http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::json;
 
 use super::{response::Body, *};
@@ -19,11 +19,12 @@ fn limited(fake: &FakeHttp, path: &str, limits: Limits) -> (Wire, Url) {
 
 async fn post(wire: &Wire, url: &Url) -> Result<Response, HttpError> {
     let body = Bytes::from_static(b"{}");
-    wire.send(&Method::POST, url, &[], body, Login::Never).await
+    wire.send(&Method::POST, url, [][..].into(), body, Login::Never)
+        .await
 }
 
 async fn get(wire: &Wire, url: &Url) -> Result<Response, HttpError> {
-    wire.send(&Method::GET, url, &[], Bytes::new(), Login::Never)
+    wire.send(&Method::GET, url, [][..].into(), Bytes::new(), Login::Never)
         .await
 }
 
@@ -43,7 +44,7 @@ async fn a_request_arrives_as_it_was_meant() {
     let response = wire.send(
         &Method::POST,
         &url,
-        &own,
+        own[..].into(),
         Bytes::from_static(b"{\"b\":2}"),
         Login::Never,
     );
