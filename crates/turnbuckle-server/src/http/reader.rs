@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    fmt::Write as _,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -204,7 +205,8 @@ impl Reader {
         match self.id.rfind('-') {
             Some(dash) => {
                 self.id.truncate(dash + 1);
-                self.id.push_str(&self.last.sequence.to_string());
+                // Writing to a text cannot fail.
+                let _ = write!(self.id, "{}", self.last.sequence);
             }
             None => self.id = self.last.to_string(),
         }

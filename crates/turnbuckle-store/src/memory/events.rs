@@ -1,6 +1,6 @@
 //! The event log in this process.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::shard::Shard;
 use super::{at_once, lock};
+use crate::random::OwnRandomness;
 use crate::{BoxFuture, EventId, EventLimits, Events, Replay, SessionId, StoreError, StreamId};
 
 /// An event log kept in this process.
@@ -17,7 +18,6 @@ use crate::{BoxFuture, EventId, EventLimits, Events, Replay, SessionId, StoreErr
 /// event holds on to the buffer it was cut from: append data that owns its buffer.
 pub struct MemoryEvents {
     shards: Box<[Mutex<Shard>]>,
-    hasher: RandomState,
     next_stream: AtomicU64,
 }
 
@@ -29,7 +29,6 @@ impl MemoryEvents {
         let shards = (0..count).map(|_| Mutex::new(Shard::new(limits.clone(), budget)));
         Self {
             shards: shards.collect(),
-            hasher: RandomState::new(),
             next_stream: AtomicU64::new(1),
         }
     }
@@ -37,8 +36,9 @@ impl MemoryEvents {
     /// The part of the log that holds this session, without what has outlived its time.
     fn shard(&self, session: &SessionId) -> MutexGuard<'_, Shard> {
         let count = self.shards.len() as u64;
+        let spread = BuildHasherDefault::<OwnRandomness>::default();
         // The remainder is below the number of shards, so it fits.
-        let mut shard = lock(&self.shards[(self.hasher.hash_one(session) % count) as usize]);
+        let mut shard = lock(&self.shards[(spread.hash_one(session) % count) as usize]);
         shard.expire(Instant::now());
         shard
     }
