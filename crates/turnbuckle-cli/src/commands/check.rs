@@ -156,7 +156,7 @@ impl Check {
                     .wanting_login()
                     .or_login(|| logins::advice(&target, names_us))
             }
-            NotChecked::Moved { .. } => failure.hint("check the server at that URL"),
+            NotChecked::Moved { .. } => failure.hint("check the server there"),
             NotChecked::NothingSpoken(_) => {
                 failure.hint("see whether the URL or the command is the one of an MCP server")
             }
