@@ -17,6 +17,7 @@ use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 use crate::{
     context::Call,
     incident,
+    outbox::Found,
     scopes::{Denied, Lacking},
     span, tasks,
 };
@@ -158,23 +159,27 @@ impl Exchange {
             return None;
         }
         let outcome = self.outcome.take()?;
+        self.call.outbox.close();
         Some(self.finish(outcome).0)
     }
 
     /// Runs the handler until there is something to send.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if self.run.is_some() {
-            if let Some(message) = self.call.outbox.pop() {
-                return Poll::Ready(Step::Message(message));
+            match self.call.outbox.attend() {
+                Found::Message(message) => return Poll::Ready(Step::Message(message)),
+                Found::Cancelled => return Poll::Ready(Step::Cancelled(self.abandon())),
+                Found::Nothing => self.poll_handler(cx),
             }
-            // Before the handler is polled, so that nothing it does afterwards goes unnoticed.
-            self.call.outbox.watch(cx);
-            if self.call.outbox.is_cancelled() {
-                return Poll::Ready(Step::Cancelled(self.abandon()));
-            }
-            self.poll_handler(cx);
         }
-        if let Some(message) = self.call.outbox.pop() {
+        if self.outcome.is_none() {
+            return match self.call.outbox.watch(cx) {
+                Found::Message(message) => Poll::Ready(Step::Message(message)),
+                Found::Cancelled => Poll::Ready(Step::Cancelled(self.abandon())),
+                Found::Nothing => Poll::Pending,
+            };
+        }
+        if let Some(message) = self.call.outbox.pop_or_close() {
             return Poll::Ready(Step::Message(message));
         }
         match self.outcome.take() {
@@ -230,9 +235,7 @@ impl Exchange {
     /// Drops the handler and returns what it still had to say.
     fn abandon(&mut self) -> Vec<Bytes> {
         self.stop();
-        let rest = std::iter::from_fn(|| self.call.outbox.pop()).collect();
-        self.call.outbox.close();
-        rest
+        std::iter::from_fn(|| self.call.outbox.pop_or_close()).collect()
     }
 
     /// Drops the handler inside its span.
@@ -247,7 +250,6 @@ impl Exchange {
 
     /// The response as it goes on the wire, and its HTTP status.
     fn finish(&mut self, outcome: Outcome) -> (Vec<u8>, u16) {
-        self.call.outbox.close();
         if let Some(span) = self.span.take() {
             span::end(&span, &self.call, &outcome);
         }

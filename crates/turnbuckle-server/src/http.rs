@@ -35,6 +35,7 @@ mod http_sse;
 mod incoming;
 mod keeper;
 mod known;
+mod link;
 mod listener;
 mod memory;
 mod mirror;

@@ -23,9 +23,10 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Bytes>,
+    /// Whom to wake, while the driver waits.
     driver: Option<Waker>,
-    /// Whether the driver runs the handler just now, and takes what it says without being woken.
-    attended: bool,
+    /// Whether the driver was to be woken while it did not wait.
+    woken: bool,
     /// Whoever polls the handler, where that is not the driver.
     inside: Option<Waker>,
     senders: Vec<Waker>,
@@ -34,7 +35,28 @@ struct State {
     closed: bool,
 }
 
+/// What a driver finds.
+pub(crate) enum Found {
+    /// The oldest message.
+    Message(Bytes),
+    /// No message, and the handler is to be dropped.
+    Cancelled,
+    Nothing,
+}
+
 impl State {
+    /// Takes what there is, and the senders that it makes room for.
+    fn take(&mut self) -> (Found, Vec<Waker>) {
+        match self.queue.pop_front() {
+            Some(message) if self.queue.len() < HIGH_WATER => {
+                (Found::Message(message), std::mem::take(&mut self.senders))
+            }
+            Some(message) => (Found::Message(message), Vec::new()),
+            None if self.cancelled => (Found::Cancelled, Vec::new()),
+            None => (Found::Nothing, Vec::new()),
+        }
+    }
+
     fn wait(&mut self, cx: &Context<'_>) {
         let known = self.senders.iter().any(|waker| waker.will_wake(cx.waker()));
         if !known {
@@ -51,11 +73,7 @@ impl Outbox {
             return;
         }
         state.queue.push_back(message);
-        let driver = if state.attended {
-            None
-        } else {
-            state.driver.take()
-        };
+        let driver = state.driver.take();
         drop(state);
         if let Some(driver) = driver {
             driver.wake();
@@ -88,21 +106,46 @@ impl Outbox {
         .await;
     }
 
-    /// Takes the oldest message. Where there is none, the driver is woken for the next.
-    pub(crate) fn pop(&self) -> Option<Bytes> {
+    /// The driver is about to run the handler: it takes what is there first, and nobody needs to wake it meanwhile.
+    pub(crate) fn attend(&self) -> Found {
         let mut state = self.lock();
-        let Some(message) = state.queue.pop_front() else {
-            state.attended = false;
-            return None;
-        };
-        let senders = if state.queue.len() < HIGH_WATER {
-            std::mem::take(&mut state.senders)
-        } else {
-            Vec::new()
+        state.driver = None;
+        state.woken = false;
+        let (found, senders) = state.take();
+        drop(state);
+        senders.into_iter().for_each(Waker::wake);
+        found
+    }
+
+    /// The handler waits, and so does the driver: it is woken for whatever comes next, if nothing has come already.
+    pub(crate) fn watch(&self, cx: &Context<'_>) -> Found {
+        let mut state = self.lock();
+        let (found, senders) = state.take();
+        if let Found::Nothing = found {
+            if std::mem::take(&mut state.woken) {
+                cx.waker().wake_by_ref();
+            } else {
+                state.driver = Some(cx.waker().clone());
+            }
+        }
+        drop(state);
+        senders.into_iter().for_each(Waker::wake);
+        found
+    }
+
+    /// Takes the oldest message. Where there is none, nothing can be sent any more: the answer follows.
+    pub(crate) fn pop_or_close(&self) -> Option<Bytes> {
+        let mut state = self.lock();
+        let (found, senders) = match state.take() {
+            (Found::Message(message), senders) => (Some(message), senders),
+            _ => {
+                state.closed = true;
+                (None, std::mem::take(&mut state.senders))
+            }
         };
         drop(state);
         senders.into_iter().for_each(Waker::wake);
-        Some(message)
+        found
     }
 
     /// Says whether nothing waits to be taken.
@@ -110,21 +153,11 @@ impl Outbox {
         self.lock().queue.is_empty()
     }
 
-    /// Remembers whom to wake for a cancellation and, once [`pop`](Self::pop) found nothing, for the next message.
-    pub(crate) fn watch(&self, cx: &Context<'_>) {
-        let mut state = self.lock();
-        state.attended = true;
-        match &mut state.driver {
-            Some(driver) => driver.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-    }
-
-    /// Remembers who polls the handler, if it is someone else than the driver.
+    /// Remembers who polls the handler: it may be someone else than the driver.
     pub(crate) fn watch_inside(&self, cx: &Context<'_>) {
         let mut state = self.lock();
-        let driver = state.driver.as_ref();
-        if !driver.is_some_and(|driver| driver.will_wake(cx.waker())) {
+        let inside = state.inside.as_ref();
+        if !inside.is_some_and(|inside| inside.will_wake(cx.waker())) {
             state.inside = Some(cx.waker().clone());
         }
     }
@@ -133,6 +166,7 @@ impl Outbox {
     pub(crate) fn wake(&self) {
         let mut state = self.lock();
         let wakers = [state.driver.take(), state.inside.take()];
+        state.woken = wakers[0].is_none();
         drop(state);
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
@@ -141,11 +175,6 @@ impl Outbox {
     pub(crate) fn cancel(&self) {
         self.lock().cancelled = true;
         self.wake();
-    }
-
-    /// Says whether [`cancel`](Self::cancel) was called.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.lock().cancelled
     }
 
     /// Asks the driver to end the connection, and to go on without it.

@@ -36,15 +36,26 @@ pub const MAX_BATCH: usize = 100;
     reason = "an error carries no more than a message does"
 )]
 pub fn parse(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
-    let seen = scan(bytes).map_err(|error| Malformed::new(None, error))?;
-    match seen {
-        Seen::One(envelope) => envelope.judge().map(Incoming::One),
-        Seen::Batch { entries, total } if (1..=MAX_BATCH).contains(&total) => Ok(Incoming::Batch(
-            entries.into_iter().map(Entry::judge).collect(),
-        )),
-        Seen::Batch { total: 0, .. } => Err(refused("an array of messages must not be empty")),
-        Seen::Batch { .. } => Err(refused("an array may hold at most 100 messages")),
-        Seen::Other => Err(refused(NOT_AN_OBJECT)),
+    let not_json = |fault: Fault| Malformed::new(None, fault.into());
+    let mut scanner = Scanner::new(bytes).map_err(not_json)?;
+    match scanner.peek() {
+        Some(b'{') => {
+            let mut envelope = Envelope::default();
+            let scanned = envelope.fill(&mut scanner, 0);
+            scanned.and_then(|()| scanner.finish()).map_err(not_json)?;
+            envelope.judge().map(Incoming::One)
+        }
+        Some(b'[') => {
+            let mut batch = Batch::default();
+            let scanned = batch.fill(&mut scanner);
+            scanned.and_then(|()| scanner.finish()).map_err(not_json)?;
+            batch.judge().map(Incoming::Batch)
+        }
+        _ => {
+            let skipped = scanner.skip_value(0);
+            skipped.and_then(|_| scanner.finish()).map_err(not_json)?;
+            Err(refused(NOT_AN_OBJECT))
+        }
     }
 }
 
@@ -54,65 +65,51 @@ fn refused(message: &str) -> Malformed {
     Malformed::new(None, RpcError::invalid_request(message))
 }
 
-/// What the bytes are, before anyone asks whether it makes a message.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large one is the usual one, and lives for a moment"
-)]
-enum Seen<'a> {
-    One(Envelope<'a>),
-    Batch {
-        entries: Vec<Entry<'a>>,
-        total: usize,
-    },
-    Other,
+/// An array of messages.
+#[derive(Default)]
+struct Batch<'a> {
+    /// The first of them; `None` is no object.
+    entries: Vec<Option<Envelope<'a>>>,
+    total: usize,
 }
 
-/// An entry of an array; `None` if it is not an object.
-struct Entry<'a>(Option<Envelope<'a>>);
-
-impl<'a> Entry<'a> {
-    #[expect(clippy::result_large_err, reason = "as for `parse`")]
-    fn judge(self) -> Result<Message<'a>, Malformed> {
-        match self.0 {
-            Some(envelope) => envelope.judge(),
-            None => Err(refused(NOT_AN_OBJECT)),
-        }
-    }
-}
-
-fn scan(bytes: &[u8]) -> Result<Seen<'_>, RpcError> {
-    let mut scanner = Scanner::new(bytes)?;
-    let seen = match scanner.peek() {
-        Some(b'{') => Seen::One(Envelope::scan(&mut scanner, 0)?),
-        Some(b'[') => scan_batch(&mut scanner)?,
-        _ => {
-            scanner.skip_value(0)?;
-            Seen::Other
-        }
-    };
-    scanner.finish()?;
-    Ok(seen)
-}
-
-fn scan_batch<'a>(scanner: &mut Scanner<'a>) -> Result<Seen<'a>, Fault> {
-    let mut entries = Vec::new();
-    let mut total = 0;
-    let mut more = scanner.first_entry()?;
-    while more {
-        total += 1;
-        // Beyond the limit the rest is checked but not kept, so that memory stays bounded.
-        if total <= MAX_BATCH && scanner.peek() == Some(b'{') {
-            entries.push(Entry(Some(Envelope::scan(scanner, 1)?)));
-        } else {
-            scanner.skip_value(1)?;
-            if total <= MAX_BATCH {
-                entries.push(Entry(None));
+impl<'a> Batch<'a> {
+    fn fill(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        let mut more = scanner.first_entry()?;
+        while more {
+            self.total += 1;
+            // Beyond the limit the rest is checked but not kept, so that memory stays bounded.
+            if self.total <= MAX_BATCH && scanner.peek() == Some(b'{') {
+                let mut envelope = Envelope::default();
+                envelope.fill(scanner, 1)?;
+                self.entries.push(Some(envelope));
+            } else {
+                scanner.skip_value(1)?;
+                if self.total <= MAX_BATCH {
+                    self.entries.push(None);
+                }
             }
+            more = scanner.next_entry()?;
         }
-        more = scanner.next_entry()?;
+        Ok(())
     }
-    Ok(Seen::Batch { entries, total })
+
+    #[expect(clippy::result_large_err, reason = "as for `parse`")]
+    fn judge(self) -> Result<Vec<Result<Message<'a>, Malformed>>, Malformed> {
+        match self.total {
+            0 => Err(refused("an array of messages must not be empty")),
+            1..=MAX_BATCH => Ok(self.entries.into_iter().map(judge_entry).collect()),
+            _ => Err(refused("an array may hold at most 100 messages")),
+        }
+    }
+}
+
+#[expect(clippy::result_large_err, reason = "as for `parse`")]
+fn judge_entry(entry: Option<Envelope<'_>>) -> Result<Message<'_>, Malformed> {
+    match entry {
+        Some(mut envelope) => envelope.judge(),
+        None => Err(refused(NOT_AN_OBJECT)),
+    }
 }
 
 /// The members that make a message, as raw JSON text.
@@ -121,32 +118,20 @@ struct Envelope<'a> {
     jsonrpc: Option<&'a str>,
     id: Option<&'a str>,
     method: Option<&'a str>,
-    params: Option<RawParams<'a>>,
+    params: Params<'a>,
+    /// What `params` is in JSON, if it is there.
+    params_are: Option<Sort>,
     result: Option<ScannedResult<'a>>,
     error: Option<&'a str>,
     duplicate: Option<Name>,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one at a time, and nearly always the large one"
-)]
-enum RawParams<'a> {
-    Object(Params<'a>),
+/// What a value is in JSON.
+#[derive(Clone, Copy)]
+enum Sort {
+    Object,
     Null,
     Other,
-}
-
-impl<'a> RawParams<'a> {
-    fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, Fault> {
-        let other = match scanner.peek() {
-            Some(b'{') => return Params::scan(scanner, depth).map(Self::Object),
-            Some(b'n') => Self::Null,
-            _ => Self::Other,
-        };
-        scanner.skip_value(depth)?;
-        Ok(other)
-    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -192,15 +177,15 @@ impl Name {
 }
 
 impl<'a> Envelope<'a> {
-    fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, Fault> {
-        let mut envelope = Self::default();
+    /// Passes the object at hand, which lies inside `depth` open containers, and notes what it finds.
+    fn fill(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), Fault> {
         let mut key = scanner.first_key()?;
         while let Some(name) = key {
             let name = Name::find(scanner.slice(name.span), name.escaped);
-            envelope.scan_member(name, scanner, depth + 1)?;
+            self.scan_member(name, scanner, depth + 1)?;
             key = scanner.next_key()?;
         }
-        Ok(envelope)
+        Ok(())
     }
 
     fn scan_member(
@@ -211,8 +196,8 @@ impl<'a> Envelope<'a> {
     ) -> Result<(), Fault> {
         let occurred = match name {
             Some(Name::Params) => {
-                let params = RawParams::scan(scanner, depth)?;
-                self.params.replace(params).is_some()
+                let sort = self.scan_params(scanner, depth)?;
+                self.params_are.replace(sort).is_some()
             }
             Some(Name::Result) => {
                 let result = ScannedResult::scan(scanner, depth)?;
@@ -233,6 +218,19 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
+    fn scan_params(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<Sort, Fault> {
+        let sort = match scanner.peek() {
+            Some(b'{') => {
+                self.params.fill(scanner, depth)?;
+                return Ok(Sort::Object);
+            }
+            Some(b'n') => Sort::Null,
+            _ => Sort::Other,
+        };
+        scanner.skip_value(depth)?;
+        Ok(sort)
+    }
+
     /// Remembers a duplicate; that of the id outlives all others, since it makes the id doubtful.
     fn note(&mut self, name: Name, occurred: bool) {
         if occurred && self.duplicate != Some(Name::Id) {
@@ -241,22 +239,26 @@ impl<'a> Envelope<'a> {
     }
 
     #[expect(clippy::result_large_err, reason = "as for `parse`")]
-    fn judge(self) -> Result<Message<'a>, Malformed> {
+    fn judge(&mut self) -> Result<Message<'a>, Malformed> {
         let id = self.read_id();
-        let known = match &id {
-            Id::Valid(id) => Some(id.clone()),
-            Id::Absent | Id::Null | Id::Invalid => None,
-        };
-        let answers = self.method.is_none() && (self.result.is_some() || self.error.is_some());
-        let judged = if answers {
-            self.judge_answer(id)
-        } else {
-            self.judge_call(id)
-        };
-        judged.map_err(|error| match answers {
-            true => Malformed::answer(known, error),
-            false => Malformed::new(known, error),
-        })
+        if self.method.is_none() && (self.result.is_some() || self.error.is_some()) {
+            let known = id.known();
+            return self
+                .judge_answer(id)
+                .map_err(|error| Malformed::answer(known, error));
+        }
+        match (self.judge_call(&id), id) {
+            (Ok(method), Id::Valid(id)) => Ok(Message::Request(Request {
+                id,
+                method,
+                params: std::mem::take(&mut self.params),
+            })),
+            (Ok(method), _) => Ok(Message::Notification(Notification {
+                method,
+                params: std::mem::take(&mut self.params),
+            })),
+            (Err(error), id) => Err(Malformed::new(id.known(), error)),
+        }
     }
 
     fn read_id(&self) -> Id {
@@ -281,7 +283,8 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    fn judge_call(self, id: Id) -> Result<Message<'a>, RpcError> {
+    /// Checks a request or a notification, and returns its method.
+    fn judge_call(&self, id: &Id) -> Result<Cow<'a, str>, RpcError> {
         self.judge_frame()?;
         if matches!(id, Id::Null | Id::Invalid) {
             let message = "`id` must be a string or an integer";
@@ -292,16 +295,20 @@ impl<'a> Envelope<'a> {
             return Err(RpcError::invalid_request(message));
         }
         let method = self.read_method()?;
-        match id {
-            Id::Valid(id) => Ok(Message::Request(Request {
-                id,
-                method,
-                params: read_params(self.params, Null::Refused)?,
-            })),
-            _ => Ok(Message::Notification(Notification {
-                method,
-                params: read_params(self.params, Null::MeansAbsent)?,
-            })),
+        self.judge_params(id)?;
+        Ok(method)
+    }
+
+    fn judge_params(&self, id: &Id) -> Result<(), RpcError> {
+        match (self.params_are, id) {
+            (None, _) => Ok(()),
+            (Some(Sort::Object), _) => match self.params.object().and_then(Object::duplicate) {
+                Some(error) => Err(error),
+                None => Ok(()),
+            },
+            // Some clients write it in notifications, where a refusal could not be answered anyway.
+            (Some(Sort::Null), Id::Absent) => Ok(()),
+            _ => Err(RpcError::invalid_request("`params` must be an object")),
         }
     }
 
@@ -312,9 +319,9 @@ impl<'a> Envelope<'a> {
         string_value(json).ok_or_else(|| RpcError::invalid_request("`method` must be a string"))
     }
 
-    fn judge_answer(self, id: Id) -> Result<Message<'a>, RpcError> {
+    fn judge_answer(&self, id: Id) -> Result<Message<'a>, RpcError> {
         self.judge_frame()?;
-        let (kind, outcome) = match (self.result, self.error) {
+        let (kind, outcome) = match (&self.result, self.error) {
             (Some(result), None) => (result.kind(), Ok(result.json)),
             (None, Some(error)) => (None, Err(read_error(error)?)),
             _ => {
@@ -339,23 +346,12 @@ enum Id {
     Valid(RequestId),
 }
 
-/// What `"params": null` means.
-#[derive(Clone, Copy, PartialEq)]
-enum Null {
-    Refused,
-    /// Some clients write it in notifications, where a refusal could not be answered anyway.
-    MeansAbsent,
-}
-
-fn read_params(params: Option<RawParams<'_>>, null: Null) -> Result<Params<'_>, RpcError> {
-    match params {
-        None => Ok(Params::absent()),
-        Some(RawParams::Null) if null == Null::MeansAbsent => Ok(Params::absent()),
-        Some(RawParams::Object(params)) => match params.object().and_then(Object::duplicate) {
-            Some(error) => Err(error),
-            None => Ok(params),
-        },
-        Some(_) => Err(RpcError::invalid_request("`params` must be an object")),
+impl Id {
+    fn known(&self) -> Option<RequestId> {
+        match self {
+            Self::Valid(id) => Some(id.clone()),
+            Self::Absent | Self::Null | Self::Invalid => None,
+        }
     }
 }
 

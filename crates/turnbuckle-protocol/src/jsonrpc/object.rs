@@ -28,7 +28,8 @@ impl<'a> Object<'a> {
             scanner.finish()?;
             return Err(RpcError::invalid_params("expected an object"));
         }
-        let object = Self::scan(&mut scanner, 0)?;
+        let mut object = Self::empty();
+        object.fill(&mut scanner, |scanner, _| scanner.skip_value(1))?;
         scanner.finish()?;
         match object.duplicate() {
             Some(error) => Err(error),
@@ -36,46 +37,31 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Reads the object at hand, which lies inside `depth` open containers, without looking for duplicates.
-    pub(super) fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, Fault> {
-        Self::scan_members(scanner, |scanner, _| scanner.skip_value(depth + 1))
+    pub(super) fn empty() -> Self {
+        Self {
+            text: "{}",
+            places: Places::default(),
+        }
     }
 
-    /// Like [`scan`](Self::scan), and finds the members of the object under `name` on the way.
-    pub(super) fn scan_into(
-        scanner: &mut Scanner<'a>,
-        depth: usize,
-        name: &str,
-    ) -> Result<(Self, Option<Self>), Fault> {
-        let mut inner = None;
-        let object = Self::scan_members(scanner, |scanner, key| {
-            if scanner.slice(key) != name || scanner.peek() != Some(b'{') {
-                return scanner.skip_value(depth + 1);
-            }
-            let start = scanner.position();
-            inner = Some(Self::scan(scanner, depth + 1)?);
-            let end = scanner.position();
-            Ok(Span { start, end })
-        })?;
-        Ok((object, inner))
-    }
-
-    fn scan_members(
+    /// Passes the object at hand and notes where its members are, without looking for duplicates. `pass` is given the
+    /// name of each and passes its value.
+    pub(super) fn fill(
+        &mut self,
         scanner: &mut Scanner<'a>,
         mut pass: impl FnMut(&mut Scanner<'a>, Span) -> Result<Span, Fault>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<(), Fault> {
         let start = scanner.position();
-        let mut places = Places::default();
         let mut key = scanner.first_key()?;
         while let Some(name) = key {
             let value = pass(scanner, name.span)?;
-            places.push(Place::new(start, name.span, value));
-            places.escaped |= name.escaped;
+            self.places.push(Place::new(start, name.span, value));
+            self.places.escaped |= name.escaped;
             key = scanner.next_key()?;
         }
         let end = scanner.position();
-        let text = scanner.slice(Span { start, end });
-        Ok(Self { text, places })
+        self.text = scanner.slice(Span { start, end });
+        Ok(())
     }
 
     /// Returns the whole object as it was received.

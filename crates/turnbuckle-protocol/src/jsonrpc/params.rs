@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::scan::{Fault, Scanner};
+use super::scan::{Fault, Scanner, Span};
 use super::{Object, RpcError};
 
 const META: &str = "_meta";
@@ -57,12 +57,19 @@ impl<'a> Params<'a> {
             .map_err(|error| RpcError::invalid_params(error.to_string()))
     }
 
-    /// Reads the object at hand, which lies inside `depth` open containers, without looking for duplicates.
-    pub(super) fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, Fault> {
-        let (object, meta) = Object::scan_into(scanner, depth, META)?;
-        Ok(Self {
-            object: Some(object),
-            meta,
+    /// Passes the object at hand, which lies inside `depth` open containers, and notes what it finds.
+    pub(super) fn fill(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), Fault> {
+        let Self { object, meta } = self;
+        let object = object.insert(Object::empty());
+        object.fill(scanner, |scanner, key| {
+            if scanner.slice(key) != META || scanner.peek() != Some(b'{') {
+                return scanner.skip_value(depth + 1);
+            }
+            let start = scanner.position();
+            let inner = meta.insert(Object::empty());
+            inner.fill(scanner, |scanner, _| scanner.skip_value(depth + 2))?;
+            let end = scanner.position();
+            Ok(Span { start, end })
         })
     }
 

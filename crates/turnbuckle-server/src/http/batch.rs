@@ -1,6 +1,6 @@
 //! Several messages in one array, which one revision has.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{future::poll_fn, task::Poll};
 
 use ::http::{Response, StatusCode};
 use turnbuckle_protocol::{
@@ -12,7 +12,7 @@ use turnbuckle_protocol::{
 use super::{
     body::Body,
     delivery,
-    endpoint::{Endpoint, Head, Permit},
+    endpoint::{Head, Permit},
     known::Known,
     post::NO_BATCH,
     presence::Present,
@@ -27,7 +27,7 @@ use crate::{
 
 /// Answers an array of messages of a session.
 pub(super) async fn post(
-    endpoint: &Arc<Endpoint>,
+    present: Present,
     known: &Known,
     head: &Head,
     entries: Vec<Result<Message<'_>, Malformed>>,
@@ -36,7 +36,6 @@ pub(super) async fn post(
     if let Err(refusal) = check(known.rules(), &entries) {
         return refusal;
     }
-    let present = known.enter(endpoint).await;
     let mut work = Work::batch();
     for entry in entries {
         match entry {
@@ -44,7 +43,7 @@ pub(super) async fn post(
                 begin(&mut work, &present, known, head, &request).await;
             }
             Ok(Message::Notification(notification)) => {
-                session::notify(endpoint, known, &notification).await;
+                session::notify(&present, &notification).await;
             }
             Ok(Message::Response(response)) => present.presence.live.resolve(response),
             Ok(Message::Complaint(error)) => {

@@ -26,6 +26,7 @@ use super::{
     general, guarded,
     http_sse::{self, Place, Streams},
     incoming::HalfSent,
+    link::Link,
     mirror::Version,
     post,
     presence::Presences,
@@ -36,7 +37,7 @@ use super::{
 use crate::{
     Server,
     ending::Ending,
-    lifecycle::{Arrival, connected::Connected, may_have_session},
+    lifecycle::{Arrival, may_have_session},
 };
 
 /// A server behind one URL, and what all its requests share.
@@ -90,27 +91,62 @@ impl Endpoint {
     }
 
     /// Answers a request; it never fails, in the words of a service.
-    pub(super) async fn respond<B: http_body::Body>(
+    ///
+    /// The future is moved before it runs, and nearly all requests are posts: so it has no room for more than they need.
+    pub(super) fn respond<B: http_body::Body>(
         self: Arc<Self>,
         request: Request<B>,
         link: Link,
-    ) -> Always<Response<Body>> {
+    ) -> impl Future<Output = Always<Response<Body>>> + use<B> {
         let (parts, body) = request.into_parts();
+        let course = self.course(parts, link);
+        async move {
+            Ok(match course {
+                Course::Post(ref head) => post::post(&self, head, body).await,
+                Course::Other(other) => Box::pin(self.respond_to_other(*other, body)).await,
+                Course::Refused(refusal) => *refusal,
+            })
+        }
+    }
+
+    /// What the head of a request says about how to answer it.
+    fn course(&self, parts: Parts, link: Link) -> Course {
         let origin = match self.gate.check(&parts) {
             Ok(origin) => origin,
             // Probes name an address that the server need not know; what they get is the same for all.
             Err(_) if self.is_health(&parts) => None,
-            Err(refusal) => return Ok(refusal),
+            Err(refusal) => return Course::Refused(Box::new(refusal)),
         };
+        let is_post = parts.method == Method::POST && parts.uri.path() == self.options.path;
+        if is_post && origin.is_none() && self.options.guard.is_none() {
+            return Course::Post(Head::new(parts, link));
+        }
+        Course::Other(Box::new(Other {
+            parts,
+            link,
+            origin,
+        }))
+    }
+
+    async fn respond_to_other<B: http_body::Body>(
+        self: Arc<Self>,
+        other: Other,
+        body: B,
+    ) -> Response<Body> {
+        let Other {
+            parts,
+            link,
+            origin,
+        } = other;
         let mut response = match &self.options.guard {
             None => self.route(parts, body, link).await,
-            // Boxed, so that a server without one does not pay for it with the size of its connections.
+            // Boxed, so that a server without one does not pay for it with the size of what answers.
             Some(keeper) => Box::pin(guarded::respond(&self, keeper, parts, body, link)).await,
         };
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
         }
-        Ok(response)
+        response
     }
 
     pub(super) async fn route<B: http_body::Body>(
@@ -196,6 +232,22 @@ impl Endpoint {
     }
 }
 
+/// Who answers a request.
+enum Course {
+    /// A post to the endpoint that nobody else has a say in.
+    Post(Head),
+    Other(Box<Other>),
+    Refused(Box<Response<Body>>),
+}
+
+/// A request that is no plain post.
+struct Other {
+    parts: Parts,
+    link: Link,
+    /// Of the page that sent it, if it was one.
+    origin: Option<HeaderValue>,
+}
+
 /// Says which methods are possible, and to a browser what a page may send with them.
 pub(super) fn allowed(head: &Head, methods: &'static str) -> Response<Body> {
     let mut response = refusal::empty(StatusCode::NO_CONTENT);
@@ -216,36 +268,13 @@ impl Drop for Permit {
     }
 }
 
-/// The connection that a request came over, as far as it is known.
-#[derive(Clone, Default)]
-pub(super) struct Link {
-    peer: Option<SocketAddr>,
-    connected: Option<Arc<Connected>>,
-}
-
-impl Link {
-    pub(super) fn new(peer: Option<SocketAddr>) -> Self {
-        Self {
-            peer,
-            connected: Some(Arc::default()),
-        }
-    }
-
-    /// The connection ends: subscriptions on it end too, with their result.
-    pub(super) fn close(&self) {
-        if let Some(connected) = &self.connected {
-            connected.close();
-        }
-    }
-}
-
 /// All of a request but its body.
 pub(super) struct Head {
     pub(super) method: Method,
     pub(super) headers: Arc<HeaderMap>,
     pub(super) version: Version,
     extensions: ::http::Extensions,
-    link: Link,
+    pub(super) link: Link,
 }
 
 impl Head {
@@ -285,8 +314,8 @@ impl Head {
         Arrival {
             principal: self.principal(),
             headers: Some(self.headers.clone()),
-            peer: self.link.peer,
-            connected: self.link.connected.clone(),
+            peer: self.link.peer(),
+            connected: self.link.connected(),
             extensions: self.extensions.clone(),
             ..Arrival::default()
         }

@@ -19,6 +19,7 @@ use super::{
     endpoint::{Endpoint, Head, Permit},
     feed::Feed,
     known::{self, Known},
+    link::Link,
     mirror::LAST_EVENT_ID,
     post,
     presence::lock,
@@ -57,9 +58,9 @@ pub(super) async fn get(endpoint: &Arc<Endpoint>, head: Head) -> Response<Body> 
     match head.headers.get(LAST_EVENT_ID) {
         Some(last) => {
             let last = last.to_str().ok().and_then(|last| last.parse().ok());
-            resume(endpoint, &known, last, permit).await
+            resume(endpoint, &known, &head.link, last, permit).await
         }
-        None => open(endpoint, &known, permit).await,
+        None => open(endpoint, &known, &head.link, permit).await,
     }
 }
 
@@ -67,6 +68,7 @@ pub(super) async fn get(endpoint: &Arc<Endpoint>, head: Head) -> Response<Body> 
 async fn resume(
     endpoint: &Arc<Endpoint>,
     known: &Known,
+    link: &Link,
     last: Option<EventId>,
     permit: Permit,
 ) -> Response<Body> {
@@ -90,7 +92,7 @@ async fn resume(
             );
         }
     };
-    let present = known.enter(endpoint).await;
+    let present = known.enter(endpoint, link).await;
     let attached = present.presence.feed(last.stream).map(|feed| feed.attach());
     let reader = Reader::new(present, attached, last)
         .greet(false)
@@ -107,8 +109,13 @@ fn lacks_its_end(replay: &Replay) -> bool {
 }
 
 /// Opens a new stream.
-async fn open(endpoint: &Arc<Endpoint>, known: &Known, permit: Permit) -> Response<Body> {
-    let present = known.enter(endpoint).await;
+async fn open(
+    endpoint: &Arc<Endpoint>,
+    known: &Known,
+    link: &Link,
+    permit: Permit,
+) -> Response<Body> {
+    let present = known.enter(endpoint, link).await;
     let sink = match Sink::open(&present).await {
         Ok(sink) => sink,
         Err(error) => return refusal::busy(None, error.to_string()),

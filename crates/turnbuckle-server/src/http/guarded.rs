@@ -9,8 +9,9 @@ use super::{
     Http,
     body::Body,
     discard,
-    endpoint::{Endpoint, Head, Link, allowed},
+    endpoint::{Endpoint, Head, allowed},
     keeper::{DOCUMENT_METHODS, Keeper},
+    link::Link,
 };
 
 impl Http {

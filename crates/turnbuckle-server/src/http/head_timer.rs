@@ -1,12 +1,12 @@
 //! How long a connection waits for the head of a request.
 //!
-//! Every request sets a new deadline, and hardly any is ever reached. So a connection has one sleep, and it is moved
-//! only when it is over and the deadline has moved on meanwhile.
+//! Every request sets a new deadline, and hardly any is ever reached. So a connection has one sleep, it is moved only
+//! when it is over and the deadline has moved on meanwhile, and it is told once whom to wake.
 
 use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -16,7 +16,35 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The timer of one HTTP/1.1 connection, for deadlines that only move later.
 #[derive(Clone, Default)]
 pub(super) struct HeadTimer {
-    sleep: Arc<Mutex<Option<Pin<Box<Sleep>>>>>,
+    alarm: Arc<Mutex<Option<Alarm>>>,
+}
+
+/// A sleep, and whom it wakes when it is over.
+struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+    wakes: Option<Waker>,
+}
+
+impl Alarm {
+    fn at(deadline: Instant) -> Self {
+        Self {
+            sleep: Box::pin(sleep_until(deadline)),
+            wakes: None,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let is_set = self
+            .wakes
+            .as_ref()
+            .is_some_and(|wakes| wakes.will_wake(cx.waker()));
+        if is_set && !self.sleep.is_elapsed() {
+            return Poll::Pending;
+        }
+        let polled = self.sleep.as_mut().poll(cx);
+        self.wakes = polled.is_pending().then(|| cx.waker().clone());
+        polled
+    }
 }
 
 impl Timer for HeadTimer {
@@ -48,15 +76,15 @@ impl Future for Waiting {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let sleep = &self.timer.sleep;
-        let mut sleep = sleep.lock().unwrap_or_else(PoisonError::into_inner);
-        let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(self.deadline)));
+        let alarm = &self.timer.alarm;
+        let mut alarm = alarm.lock().unwrap_or_else(PoisonError::into_inner);
+        let alarm = alarm.get_or_insert_with(|| Alarm::at(self.deadline));
         loop {
-            ready!(sleep.as_mut().poll(cx));
-            if sleep.deadline() >= self.deadline {
+            ready!(alarm.poll(cx));
+            if alarm.sleep.deadline() >= self.deadline {
                 return Poll::Ready(());
             }
-            sleep.as_mut().reset(self.deadline);
+            alarm.sleep.as_mut().reset(self.deadline);
         }
     }
 }
@@ -78,6 +106,20 @@ mod tests {
         timer.sleep(5 * SECOND).await;
 
         assert_eq!(began.elapsed(), 6 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_moves_to_another_task_wakes_that_one() {
+        let timer = HeadTimer::default();
+        let mut waiting = timer.sleep(2 * SECOND);
+        tokio::time::timeout(SECOND, &mut waiting)
+            .await
+            .unwrap_err();
+        let began = Instant::now();
+
+        tokio::spawn(waiting).await.unwrap();
+
+        assert_eq!(began.elapsed(), SECOND);
     }
 
     #[tokio::test(start_paused = true)]

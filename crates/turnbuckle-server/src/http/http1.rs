@@ -7,11 +7,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{
-    endpoint::{Endpoint, Link},
-    head_timer::HeadTimer,
-    stall::WriteStall,
-};
+use super::{endpoint::Endpoint, head_timer::HeadTimer, link::Link, stall::WriteStall};
 use crate::seldom::Seldom;
 
 /// How many bytes the head of a request may have.

@@ -22,11 +22,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{
-    endpoint::{Endpoint, Link},
-    head_timer::HeadTimer,
-    stall::WriteStall,
-};
+use super::{endpoint::Endpoint, head_timer::HeadTimer, link::Link, stall::WriteStall};
 use crate::seldom::Seldom;
 
 /// How many bytes the head of a request may have.

@@ -20,7 +20,8 @@ pub(super) use streams::Streams;
 
 use super::{
     body::Body,
-    endpoint::{Endpoint, Head, Link, allowed},
+    endpoint::{Endpoint, Head, allowed},
+    link::Link,
     refusal,
 };
 

@@ -2,31 +2,45 @@
 
 use std::{
     future::poll_fn,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::atomic::{AtomicUsize, Ordering},
-    task::Poll,
+    task::{Context, Poll, ready},
 };
 
 use ::http::{Response, StatusCode};
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::{body::Body, endpoint::Endpoint, refusal};
+use super::{Options, body::Body, endpoint::Endpoint, refusal};
 
 /// Reads a whole body, as long as it is not too long and does not take too long.
 pub(super) async fn read<B: http_body::Body>(
     endpoint: &Endpoint,
-    body: B,
+    mut body: Pin<&mut B>,
 ) -> Result<Bytes, Response<Body>> {
     let limit = endpoint.options.body_limit;
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    let mut collected = pin!(collect(body, limit, &endpoint.half_sent));
-    // A body that came along with its head needs no timer.
-    if let Poll::Ready(bytes) = poll_fn(|cx| Poll::Ready(collected.as_mut().poll(cx))).await {
-        return bytes;
+    // A body that came along with its head needs no timer, and is not put together.
+    let first = poll_fn(|cx| Poll::Ready(poll_data(body.as_mut(), cx))).await;
+    match first {
+        Poll::Ready(Some(Ok(first))) if body.is_end_stream() => within(limit, first),
+        first => Box::pin(read_slowly(endpoint, body, first)).await,
     }
-    match tokio::time::timeout(endpoint.options.body_timeout, collected).await {
+}
+
+async fn read_slowly<B: http_body::Body>(
+    endpoint: &Endpoint,
+    body: Pin<&mut B>,
+    first: Poll<Option<Data>>,
+) -> Result<Bytes, Response<Body>> {
+    let Options {
+        body_limit,
+        body_timeout,
+        ..
+    } = endpoint.options;
+    let collected = collect(body, first, body_limit, &endpoint.half_sent);
+    match tokio::time::timeout(body_timeout, collected).await {
         Ok(bytes) => bytes,
         Err(_) => Err(refusal::plain(
             StatusCode::REQUEST_TIMEOUT,
@@ -36,17 +50,19 @@ pub(super) async fn read<B: http_body::Body>(
 }
 
 async fn collect<B: http_body::Body>(
-    body: B,
+    mut body: Pin<&mut B>,
+    first: Poll<Option<Data>>,
     limit: usize,
     half_sent: &HalfSent,
 ) -> Result<Bytes, Response<Body>> {
-    let mut body = pin!(body);
-    let Some(first) = next_data(body.as_mut()).await? else {
+    let first = match first {
+        Poll::Ready(first) => first.transpose()?,
+        Poll::Pending => next_data(body.as_mut()).await?,
+    };
+    let Some(first) = first else {
         return Ok(Bytes::new());
     };
-    if first.len() > limit {
-        return Err(too_large(limit));
-    }
+    let first = within(limit, first)?;
     if body.is_end_stream() {
         return Ok(first);
     }
@@ -71,26 +87,42 @@ async fn collect<B: http_body::Body>(
     Ok(whole.freeze())
 }
 
-/// The next piece of data; trailers are left out.
+/// A piece of a body, or what to say if it broke off.
+type Data = Result<Bytes, Response<Body>>;
+
+/// The next piece of data.
 async fn next_data<B: http_body::Body>(
     mut body: Pin<&mut B>,
 ) -> Result<Option<Bytes>, Response<Body>> {
+    poll_fn(|cx| poll_data(body.as_mut(), cx)).await.transpose()
+}
+
+/// The next piece of data; trailers are left out.
+fn poll_data<B: http_body::Body>(
+    mut body: Pin<&mut B>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Data>> {
     loop {
-        match poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-            None => return Ok(None),
+        match ready!(body.as_mut().poll_frame(cx)) {
+            None => return Poll::Ready(None),
             Some(Ok(frame)) => {
                 if let Ok(mut data) = frame.into_data() {
-                    return Ok(Some(data.copy_to_bytes(data.remaining())));
+                    return Poll::Ready(Some(Ok(data.copy_to_bytes(data.remaining()))));
                 }
             }
             Some(Err(_)) => {
-                return Err(refusal::plain(
-                    StatusCode::BAD_REQUEST,
-                    "the body broke off",
-                ));
+                let refusal = refusal::plain(StatusCode::BAD_REQUEST, "the body broke off");
+                return Poll::Ready(Some(Err(refusal)));
             }
         }
     }
+}
+
+fn within(limit: usize, data: Bytes) -> Data {
+    if data.len() > limit {
+        return Err(too_large(limit));
+    }
+    Ok(data)
 }
 
 fn too_large(limit: usize) -> Response<Body> {
@@ -151,7 +183,7 @@ impl Drop for Held<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::VecDeque, convert::Infallible, task::Context};
+    use std::{collections::VecDeque, convert::Infallible, pin::pin};
 
     use http_body::Frame;
 
@@ -195,9 +227,11 @@ mod tests {
     fn bodies_in_pieces_share_a_budget_and_give_it_back() {
         let half_sent = HalfSent::new(500);
         {
-            let mut first = pin!(collect(Pieces::of(4), 1000, &half_sent));
+            let body = pin!(Pieces::of(4));
+            let mut first = pin!(collect(body, Poll::Pending, 1000, &half_sent));
             assert!(is_waiting(first.as_mut()));
-            let mut second = pin!(collect(Pieces::of(2), 1000, &half_sent));
+            let body = pin!(Pieces::of(2));
+            let mut second = pin!(collect(body, Poll::Pending, 1000, &half_sent));
             let refused = second
                 .as_mut()
                 .poll(&mut Context::from_waker(std::task::Waker::noop()));
@@ -208,16 +242,17 @@ mod tests {
         }
 
         assert_eq!(half_sent.held.load(Ordering::Relaxed), 0);
-        let mut third = pin!(collect(Pieces::of(5), 1000, &half_sent));
+        let body = pin!(Pieces::of(5));
+        let mut third = pin!(collect(body, Poll::Pending, 1000, &half_sent));
         assert!(is_waiting(third.as_mut()));
     }
 
     #[test]
     fn a_body_in_one_piece_needs_no_share() {
         let half_sent = HalfSent::new(0);
-        let body = http_body_util::Full::new(Bytes::from_static(b"whole"));
+        let body = pin!(http_body_util::Full::new(Bytes::from_static(b"whole")));
 
-        let mut reading = pin!(collect(body, 1000, &half_sent));
+        let mut reading = pin!(collect(body, Poll::Pending, 1000, &half_sent));
 
         let read = reading
             .as_mut()

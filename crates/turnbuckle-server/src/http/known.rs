@@ -9,8 +9,9 @@ use turnbuckle_store::{SessionId, SessionRecord, StoreError};
 use super::{
     body::Body,
     endpoint::{Endpoint, Head},
+    link::Link,
     mirror::MCP_SESSION_ID,
-    presence::{Presences, Present},
+    presence::Present,
     refusal,
 };
 use crate::lifecycle::{Rules, session};
@@ -27,8 +28,8 @@ impl Known {
     }
 
     /// Makes the session present in this process.
-    pub(super) async fn enter(&self, endpoint: &Arc<Endpoint>) -> Present {
-        let present = Presences::enter(endpoint, self.id);
+    pub(super) async fn enter(&self, endpoint: &Arc<Endpoint>, link: &Link) -> Present {
+        let present = link.enter(endpoint, self.id);
         // Whether a client with a quiet start got an answer is known only here.
         if self.rules().quiet_start && present.keep() {
             Box::pin(self.end_if_over(endpoint)).await;
@@ -116,11 +117,11 @@ mod tests {
             record: Arc::new(record),
         };
 
-        drop(known.enter(&endpoint).await);
+        drop(known.enter(&endpoint, &Link::default()).await);
         assert_eq!(endpoint.presences.len(), 1, "kept while there is a session");
         sessions.remove(&id).await.unwrap();
         endpoint.presences.close(&id);
-        drop(known.enter(&endpoint).await);
+        drop(known.enter(&endpoint, &Link::default()).await);
 
         assert_eq!(endpoint.presences.len(), 0);
     }

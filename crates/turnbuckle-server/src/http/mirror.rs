@@ -1,7 +1,7 @@
 //! The headers of a request, as the core compares them with its body.
 
 use ::http::{HeaderMap, HeaderName, HeaderValue};
-use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::{Revision, RpcError};
 
 use super::endpoint::Head;
 use crate::lifecycle::stateless::{Mirror, mismatch};
@@ -32,7 +32,8 @@ impl Mirror for Head {
 /// What the version header says, looked up once: everyone asks for it.
 pub(super) enum Version {
     Absent,
-    Once(HeaderValue),
+    Known(Revision),
+    Other(HeaderValue),
     MoreThanOnce,
 }
 
@@ -41,7 +42,10 @@ impl Version {
         let mut values = headers.get_all(MCP_PROTOCOL_VERSION).iter();
         match (values.next(), values.next()) {
             (None, _) => Self::Absent,
-            (Some(value), None) => Self::Once(value.clone()),
+            (Some(value), None) => {
+                let revision = value.to_str().ok().and_then(|value| value.parse().ok());
+                revision.map_or_else(|| Self::Other(value.clone()), Self::Known)
+            }
             (Some(_), Some(_)) => Self::MoreThanOnce,
         }
     }
@@ -50,7 +54,8 @@ impl Version {
     pub(super) fn named(&self) -> Option<&str> {
         match self {
             Self::Absent => None,
-            Self::Once(value) => Some(value.to_str().unwrap_or("?")),
+            Self::Known(revision) => Some(revision.as_str()),
+            Self::Other(value) => Some(value.to_str().unwrap_or("?")),
             Self::MoreThanOnce => Some("?"),
         }
     }
@@ -58,7 +63,7 @@ impl Version {
     /// Refuses two version headers: whoever reads the other one would judge the request differently.
     pub(super) fn check_one(&self) -> Result<(), RpcError> {
         match self {
-            Self::Absent | Self::Once(_) => Ok(()),
+            Self::Absent | Self::Known(_) | Self::Other(_) => Ok(()),
             Self::MoreThanOnce => Err(RpcError::invalid_request(
                 "`MCP-Protocol-Version` is there more than once",
             )),
@@ -68,7 +73,8 @@ impl Version {
     fn mirrored(&self) -> Result<Option<&str>, RpcError> {
         match self {
             Self::Absent => Ok(None),
-            Self::Once(value) => visible(MCP_PROTOCOL_VERSION.as_str(), value).map(Some),
+            Self::Known(revision) => Ok(Some(revision.as_str())),
+            Self::Other(value) => visible(MCP_PROTOCOL_VERSION.as_str(), value).map(Some),
             Self::MoreThanOnce => Err(twice(MCP_PROTOCOL_VERSION.as_str())),
         }
     }

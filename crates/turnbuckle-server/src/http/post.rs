@@ -1,6 +1,6 @@
 //! POST: one message in, one answer out.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use ::http::{
     HeaderMap, Response, StatusCode,
@@ -39,7 +39,7 @@ pub(super) async fn post<B: http_body::Body>(
         Err(refusal) => return refusal,
     };
     let options = &endpoint.options;
-    let bytes = match incoming::read(endpoint, body).await {
+    let bytes = match incoming::read(endpoint, pin!(body)).await {
         Ok(bytes) => bytes,
         Err(refusal) => return refusal,
     };
@@ -50,17 +50,16 @@ pub(super) async fn post<B: http_body::Body>(
     if in_session {
         return Box::pin(session::post(endpoint, head, &bytes, permit)).await;
     }
-    match judge(endpoint, head, &bytes) {
-        Verdict::Answer(exchange) => {
-            drop(bytes);
-            stateless::answer(exchange, permit, options).await
-        }
-        Verdict::Handshake => Box::pin(session::initialize(endpoint, head, &bytes)).await,
+    let exchange = match judge(endpoint, head, &bytes) {
+        Verdict::Answer(exchange) => exchange,
+        Verdict::Handshake => return Box::pin(session::initialize(endpoint, head, &bytes)).await,
         Verdict::WithoutSession => {
-            Box::pin(unremembered::post(endpoint, head, &bytes, permit)).await
+            return Box::pin(unremembered::post(endpoint, head, &bytes, permit)).await;
         }
-        Verdict::Done(response) => response,
-    }
+        Verdict::Done(response) => return response,
+    };
+    drop(bytes);
+    stateless::answer(exchange, permit, options).await
 }
 
 /// What is to be done with a message outside of any session.

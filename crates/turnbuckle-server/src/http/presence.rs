@@ -189,6 +189,11 @@ impl Presence {
         lock(&self.feeds).remove(&stream);
     }
 
+    /// Says whether the session is over.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     fn close(&self) {
         let feeds = {
             let mut feeds = lock(&self.feeds);

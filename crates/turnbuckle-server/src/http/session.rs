@@ -122,15 +122,16 @@ pub(super) async fn post(
         Ok(known) => known,
         Err(refusal) => return refusal,
     };
+    let present = known.enter(endpoint, &head.link).await;
     match incoming {
         Ok(Incoming::One(Message::Request(ref request))) => {
-            call(endpoint, &known, head, request, &meta, permit).await
+            call(present, &known, head, request, &meta, permit).await
         }
         Ok(Incoming::One(Message::Notification(ref notification))) => {
-            notify(endpoint, &known, notification).await
+            notify(&present, notification).await
         }
         Ok(Incoming::One(Message::Response(response))) => {
-            known.enter(endpoint).await.presence.live.resolve(response);
+            present.presence.live.resolve(response);
             refusal::empty(StatusCode::ACCEPTED)
         }
         Ok(Incoming::One(Message::Complaint(error))) => {
@@ -138,9 +139,9 @@ pub(super) async fn post(
             refusal::empty(StatusCode::ACCEPTED)
         }
         Ok(Incoming::Batch(entries)) => {
-            Box::pin(batch::post(endpoint, &known, head, entries, permit)).await
+            Box::pin(batch::post(present, &known, head, entries, permit)).await
         }
-        Err(malformed) => refuse_malformed(endpoint, &known, malformed).await,
+        Err(malformed) => refuse_malformed(&present, &known, malformed),
     }
 }
 
@@ -154,14 +155,13 @@ fn id<'a>(incoming: &'a Result<Incoming<'_>, Malformed>) -> Option<&'a RequestId
 
 /// Answers a request: on the spot if it is ready, else by a task that does not depend on the connection.
 async fn call(
-    endpoint: &Arc<Endpoint>,
+    present: Present,
     known: &Known,
     head: &Head,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
     permit: Permit,
 ) -> Response<Body> {
-    let present = known.enter(endpoint).await;
     let (mut exchange, change) = match begin(&present, known, head, request, meta) {
         Ok(begun) => begun,
         Err(answer) => return refusal::answer(answer),
@@ -178,6 +178,7 @@ async fn call(
     let said = match poll_fn(|cx| Poll::Ready(exchange.poll_step(cx))).await {
         Poll::Ready(Step::Answer(answer)) => {
             live.has_answered();
+            head.link.leave(present);
             return refusal::answer(answer);
         }
         Poll::Ready(Step::Message(message)) => Some(message),
@@ -240,26 +241,16 @@ pub(super) async fn remember(present: &Present, change: SessionChange) -> Result
 }
 
 /// Takes a notification.
-pub(super) async fn notify(
-    endpoint: &Arc<Endpoint>,
-    known: &Known,
-    notification: &Notification<'_>,
-) -> Response<Body> {
-    let present = known.enter(endpoint).await;
+pub(super) async fn notify(present: &Present, notification: &Notification<'_>) -> Response<Body> {
     if let Some(change) = session::notify(notification, Some(&present.presence.live))
-        && let Err(error) = remember(&present, change).await
+        && let Err(error) = remember(present, change).await
     {
         return refusal::busy(None, error.message);
     }
     refusal::empty(StatusCode::ACCEPTED)
 }
 
-async fn refuse_malformed(
-    endpoint: &Arc<Endpoint>,
-    known: &Known,
-    malformed: Malformed,
-) -> Response<Body> {
-    let present = known.enter(endpoint).await;
+fn refuse_malformed(present: &Present, known: &Known, malformed: Malformed) -> Response<Body> {
     let live = &present.presence.live;
     if live.awaits(&malformed) {
         let response = refusal::error(StatusCode::BAD_REQUEST, None, &malformed.error);

@@ -50,12 +50,28 @@ pub(super) fn begin(
 }
 
 /// Runs a call: its answer is one JSON body if nothing comes before it, else the end of a stream.
-pub(super) async fn answer(
+pub(super) fn answer(
     mut exchange: Exchange,
     permit: Permit,
     options: &Options,
+) -> impl Future<Output = Response<Body>> {
+    // A block and not an `async fn`, which would have room for its arguments twice.
+    async move {
+        match poll_fn(|cx| Poll::Ready(exchange.poll_step(cx))).await {
+            Poll::Ready(Step::Answer(answer)) => refusal::answer(answer),
+            // What comes seldom is boxed: nearly all calls are ready now, and a small future is a cheap one.
+            first => Box::pin(answer_later(exchange, first, permit, options)).await,
+        }
+    }
+}
+
+async fn answer_later(
+    mut exchange: Exchange,
+    first: Poll<Step>,
+    permit: Permit,
+    options: &Options,
 ) -> Response<Body> {
-    let first = match poll_fn(|cx| Poll::Ready(exchange.poll_step(cx))).await {
+    let first = match first {
         Poll::Ready(step) => Some(step),
         Poll::Pending => timeout(options.stream_after, exchange.step()).await.ok(),
     };

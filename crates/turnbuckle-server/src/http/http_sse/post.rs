@@ -3,7 +3,7 @@
 //! A body that is no message is refused in the response alone, as clients of this transport expect it: the sender
 //! learns of it there, and the stream holds only what belongs to messages that were taken.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use ::http::{Response, StatusCode};
 use tokio::time::timeout;
@@ -44,7 +44,7 @@ pub(super) async fn post<B: http_body::Body>(
         Ok(permit) => permit,
         Err(refusal) => return refusal,
     };
-    let bytes = match incoming::read(endpoint, body).await {
+    let bytes = match incoming::read(endpoint, pin!(body)).await {
         Ok(bytes) => bytes,
         Err(refusal) => return refusal,
     };
