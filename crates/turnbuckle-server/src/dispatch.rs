@@ -135,7 +135,7 @@ impl Arrived<'_, '_> {
             } else {
                 cache.for_one()
             };
-            Ok(Reply::new(call).written(&page, Some(cache)))
+            Ok(Reply::new(call).shared(page, Some(cache)))
         })
     }
 
@@ -154,7 +154,7 @@ impl Arrived<'_, '_> {
             let page = all.page(&Page::of(&listed, cursor.as_deref()))?;
             let hint = server.list_cache();
             let hint = if all.is_open() { hint } else { hint.for_one() };
-            Ok(Reply::new(&listed).written(&page, Some(hint)))
+            Ok(Reply::new(&listed).shared(page, Some(hint)))
         });
         Exchange::new(call, Run::Handler(run))
     }
@@ -188,7 +188,7 @@ impl Arrived<'_, '_> {
                     let reply = Reply::new(&cx.call);
                     Ok(match response {
                         Response::Object(object) => reply.open(object, added.method.cache),
-                        Response::Written(page, cache) => reply.written(&page, Some(cache)),
+                        Response::Written(page, cache) => reply.shared(page, Some(cache)),
                     })
                 })),
                 Err(error) => Run::Ready(Err(error)),

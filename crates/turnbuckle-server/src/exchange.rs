@@ -20,13 +20,14 @@ use crate::{
     outbox::Found,
     scopes::{Denied, Lacking},
     span, tasks,
+    written::Written,
 };
 
 /// A future that a handler became.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A complete JSON-RPC response, or the error to make one of.
-pub(crate) type Outcome = Result<Vec<u8>, RpcError>;
+pub(crate) type Outcome = Result<Written, RpcError>;
 
 /// What dispatch made of a request.
 pub(crate) enum Run {
@@ -50,7 +51,7 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The JSON-RPC response as it goes on the wire.
-    pub(crate) body: Bytes,
+    pub(crate) body: Written,
     /// The status that Streamable HTTP gives it.
     pub(crate) status: u16,
     /// What the caller lacks, for which HTTP has more to say.
@@ -151,7 +152,7 @@ impl Exchange {
     /// Runs the handler once, and returns the answer if that is all there is to send.
     ///
     /// Otherwise the exchange goes on with [`poll_step`](Self::poll_step), which sees to it that someone is woken.
-    pub(crate) fn answer_at_once(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn answer_at_once(&mut self) -> Option<Written> {
         if self.run.is_some() {
             self.poll_handler(&mut Context::from_waker(Waker::noop()));
         }
@@ -185,7 +186,6 @@ impl Exchange {
         match self.outcome.take() {
             Some(outcome) => {
                 let (body, status) = self.finish(outcome);
-                let body = body.into();
                 let lacking = self.lacking.take();
                 Poll::Ready(Step::Answer(Answer {
                     body,
@@ -249,7 +249,7 @@ impl Exchange {
     }
 
     /// The response as it goes on the wire, and its HTTP status.
-    fn finish(&mut self, outcome: Outcome) -> (Vec<u8>, u16) {
+    fn finish(&mut self, outcome: Outcome) -> (Written, u16) {
         if let Some(span) = self.span.take() {
             span::end(&span, &self.call, &outcome);
         }
@@ -260,7 +260,7 @@ impl Exchange {
             Ok(body) => (body, 200),
             Err(error) => {
                 let status = self.call.caller.rules.status(error.code);
-                (error_response(Some(&self.call.id), &error), status)
+                (error_response(Some(&self.call.id), &error).into(), status)
             }
         }
     }

@@ -45,6 +45,7 @@ mod unvalidated;
 #[cfg(feature = "validation")]
 mod validate;
 mod visibility;
+mod written;
 
 #[cfg(not(feature = "validation"))]
 use unvalidated as validate;

@@ -207,3 +207,87 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::Wake,
+    };
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Alarm(AtomicUsize);
+
+    impl Wake for Alarm {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Waits as a driver does, and says how often it was woken when `then` is done.
+    fn woken(outbox: &Outbox, then: impl FnOnce(&Outbox)) -> usize {
+        let alarm = Arc::new(Alarm::default());
+        let waker = alarm.clone().into();
+        let found = outbox.watch(&Context::from_waker(&waker));
+        assert!(matches!(found, Found::Nothing));
+        then(outbox);
+        alarm.0.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn a_driver_that_waits_is_woken_by_a_message_a_cancellation_and_whoever_calls() {
+        let outbox = Outbox::default();
+
+        assert_eq!(woken(&outbox, |_| {}), 0);
+        assert_eq!(woken(&outbox, |outbox| outbox.push("1".into())), 1);
+        assert!(matches!(outbox.attend(), Found::Message(message) if message == "1"));
+        assert_eq!(woken(&outbox, Outbox::hang_up), 1);
+        assert_eq!(woken(&outbox, Outbox::wake), 1);
+        assert_eq!(woken(&outbox, Outbox::cancel), 1);
+        assert!(matches!(outbox.attend(), Found::Cancelled));
+    }
+
+    #[test]
+    fn what_happens_while_the_handler_runs_is_found_when_it_waits() {
+        let outbox = Outbox::default();
+
+        assert!(matches!(outbox.attend(), Found::Nothing));
+        outbox.wake();
+        assert_eq!(woken(&outbox, |_| {}), 1, "called while it ran");
+
+        assert!(matches!(outbox.attend(), Found::Nothing));
+        outbox.push("1".into());
+        outbox.cancel();
+        let waker = Waker::noop();
+        let cx = Context::from_waker(waker);
+        assert!(matches!(outbox.watch(&cx), Found::Message(message) if message == "1"));
+        assert!(matches!(outbox.watch(&cx), Found::Cancelled));
+    }
+
+    #[test]
+    fn a_driver_that_looks_at_the_call_needs_no_other_call() {
+        let outbox = Outbox::default();
+        outbox.wake();
+
+        assert!(matches!(outbox.attend(), Found::Nothing));
+
+        assert_eq!(woken(&outbox, |_| {}), 0);
+    }
+
+    #[test]
+    fn nothing_follows_the_answer() {
+        let outbox = Outbox::default();
+        outbox.push("1".into());
+
+        assert_eq!(outbox.pop_or_close(), Some("1".into()));
+        assert_eq!(outbox.pop_or_close(), None);
+        outbox.push("2".into());
+
+        assert!(outbox.is_closed() && outbox.is_empty());
+    }
+}

@@ -11,7 +11,12 @@ use turnbuckle_protocol::{
     types::{CacheScope, JsonObject},
 };
 
-use crate::{Server, context::Call, lifecycle::Rules};
+use crate::{
+    Server,
+    context::Call,
+    lifecycle::Rules,
+    written::{Around, Written},
+};
 
 /// For how long and by whom an answer may be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +76,9 @@ pub(crate) fn result_of(call: &Call, response: &Bytes) -> Bytes {
     response.slice(before..response.len() - 1)
 }
 
+/// From how many bytes on a payload is not copied: below, one piece costs less than three.
+const LONG: usize = 4 * 1024;
+
 const START: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 const RESULT: &[u8] = br#","result":"#;
 
@@ -100,7 +108,7 @@ impl Reply {
         mut self,
         value: &mut T,
         cache: Option<CacheHint>,
-    ) -> Vec<u8> {
+    ) -> Written {
         self.rules.write(value, &mut self.out);
         self.finish(cache, true)
     }
@@ -111,7 +119,7 @@ impl Reply {
         value: &mut T,
         meta: impl FnOnce(&mut T) -> &mut Meta,
         cache: Option<CacheHint>,
-    ) -> Vec<u8> {
+    ) -> Written {
         let meta = meta(value);
         let bare = meta.is_empty();
         if !bare && self.rules.stamps {
@@ -122,17 +130,29 @@ impl Reply {
     }
 
     /// A payload that is already written, without its closing brace.
-    pub(crate) fn written(mut self, unclosed: &[u8], cache: Option<CacheHint>) -> Vec<u8> {
-        // A long list moves to its place once, with room for what follows it.
-        self.out
-            .reserve(unclosed.len() + self.server.identity().len() + 128);
+    pub(crate) fn written(mut self, unclosed: &[u8], cache: Option<CacheHint>) -> Written {
         self.out.extend_from_slice(unclosed);
         self.out.push(b'}');
         self.finish(cache, true)
     }
 
+    /// A payload like [`written`](Self::written) that others are answered with too.
+    pub(crate) fn shared(mut self, unclosed: Bytes, cache: Option<CacheHint>) -> Written {
+        if unclosed.len() < LONG {
+            return self.written(&unclosed, cache);
+        }
+        let after = Vec::with_capacity(self.server.identity().len() + 128);
+        let before = std::mem::replace(&mut self.out, after);
+        self.close(false, cache, true);
+        Written::Around(Box::new(Around {
+            before,
+            shared: unclosed,
+            after: self.out,
+        }))
+    }
+
     /// A payload of an extension, which may say some of what is added itself.
-    pub(crate) fn open(mut self, mut object: JsonObject, cache: Option<CacheHint>) -> Vec<u8> {
+    pub(crate) fn open(mut self, mut object: JsonObject, cache: Option<CacheHint>) -> Written {
         if self.rules.stamps {
             let mut add = |name: &str, value: Value| {
                 object.entry(name).or_insert(value);
@@ -153,16 +173,16 @@ impl Reply {
         self.out
             .extend_from_slice(Value::Object(object).to_string().as_bytes());
         self.out.push(b'}');
-        self.out
+        self.out.into()
     }
 
     /// A result that says nothing.
-    pub(crate) fn empty(self) -> Vec<u8> {
+    pub(crate) fn empty(self) -> Written {
         self.written(b"{", None)
     }
 
     /// The end of a subscription, with the id it had.
-    pub(crate) fn subscription_end(mut self, id: &RequestId) -> Vec<u8> {
+    pub(crate) fn subscription_end(mut self, id: &RequestId) -> Written {
         self.out
             .extend_from_slice(br#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"#);
         id.write(&mut self.out);
@@ -175,7 +195,7 @@ impl Reply {
     }
 
     /// The end of a round: open questions as a JSON object, and the sealed state.
-    pub(crate) fn input_required(mut self, questions: &[u8], state: &str) -> Vec<u8> {
+    pub(crate) fn input_required(mut self, questions: &[u8], state: &str) -> Written {
         self.out
             .extend_from_slice(br#"{"resultType":"input_required","inputRequests":"#);
         self.out.extend_from_slice(questions);
@@ -184,24 +204,31 @@ impl Reply {
         self.out.extend_from_slice(br#"","_meta":"#);
         self.out.extend_from_slice(self.server.identity());
         self.out.extend_from_slice(b"}}");
-        self.out
+        self.out.into()
     }
 
     /// A call that became a task, without the closing brace.
-    pub(crate) fn task(mut self, unclosed: &[u8]) -> Vec<u8> {
+    pub(crate) fn task(mut self, unclosed: &[u8]) -> Written {
         self.out.extend_from_slice(unclosed);
         self.out
             .extend_from_slice(br#","resultType":"task","_meta":"#);
         self.out.extend_from_slice(self.server.identity());
         self.out.extend_from_slice(b"}}");
-        self.out
+        self.out.into()
     }
 
-    /// Adds what the revision wants on every result, then closes the envelope.
-    fn finish(mut self, cache: Option<CacheHint>, add_meta: bool) -> Vec<u8> {
+    /// Adds what the revision wants on every result to the payload, then closes the envelope.
+    fn finish(mut self, cache: Option<CacheHint>, add_meta: bool) -> Written {
+        self.out.pop();
+        let is_empty = self.out.last() == Some(&b'{');
+        self.close(is_empty, cache, add_meta);
+        self.out.into()
+    }
+
+    /// What follows a payload without its closing brace.
+    fn close(&mut self, is_empty: bool, cache: Option<CacheHint>, add_meta: bool) {
         if self.rules.stamps {
-            self.out.pop();
-            if self.out.last() != Some(&b'{') {
+            if !is_empty {
                 self.out.push(b',');
             }
             self.out.extend_from_slice(br#""resultType":"complete""#);
@@ -212,10 +239,8 @@ impl Reply {
                 self.out.extend_from_slice(br#","_meta":"#);
                 self.out.extend_from_slice(self.server.identity());
             }
-            self.out.push(b'}');
         }
-        self.out.push(b'}');
-        self.out
+        self.out.extend_from_slice(b"}}");
     }
 
     fn cache(&mut self, hint: CacheHint) {

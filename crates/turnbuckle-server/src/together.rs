@@ -2,7 +2,6 @@
 //!
 //! An array of a few bytes can ask for a hundred large answers, and nothing of them is sent before the last is there.
 
-use bytes::Bytes;
 use turnbuckle_protocol::{RequestId, RpcError};
 
 use crate::exchange::Answer;
@@ -10,9 +9,9 @@ use crate::exchange::Answer;
 /// Bytes that the answers to one array may have together.
 const MOST: usize = 4 * 1024 * 1024;
 
-/// Says whether there is no room for an answer beside those that are held already. A lone one is as large as it is.
-pub(crate) fn is_too_much(held: usize, answer: &Bytes) -> bool {
-    held > 0 && held + answer.len() > MOST
+/// Says whether there is no room for an answer of so many bytes beside those that are held already. A lone one is as large as it is.
+pub(crate) fn is_too_much(held: usize, answer: usize) -> bool {
+    held > 0 && held + answer > MOST
 }
 
 /// What is said in place of an answer that there is no room for.

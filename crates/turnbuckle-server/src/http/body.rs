@@ -1,6 +1,7 @@
 //! The body of an answer.
 
 use std::{
+    array,
     convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
@@ -9,6 +10,8 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use crate::written::{Around, Written};
+
 /// The body of an answer: nothing, one JSON message, or a stream of events.
 pub struct Body {
     kind: Kind,
@@ -16,6 +19,7 @@ pub struct Body {
 
 enum Kind {
     Full(Option<Bytes>),
+    Pieces(array::IntoIter<Bytes, 3>),
     Events(Pin<Box<dyn Events>>),
 }
 
@@ -35,6 +39,23 @@ impl Body {
     pub(super) fn full(bytes: Bytes) -> Self {
         Self {
             kind: Kind::Full(Some(bytes)),
+        }
+    }
+
+    pub(super) fn written(written: Written) -> Self {
+        match written {
+            Written::Whole(all) => Self::full(all.into()),
+            Written::Around(around) => {
+                let Around {
+                    before,
+                    shared,
+                    after,
+                } = *around;
+                let pieces = [before.into(), shared, after.into()];
+                Self {
+                    kind: Kind::Pieces(pieces.into_iter()),
+                }
+            }
         }
     }
 
@@ -61,13 +82,18 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.get_mut().kind {
             Kind::Full(bytes) => Poll::Ready(bytes.take()),
+            Kind::Pieces(pieces) => Poll::Ready(pieces.next()),
             Kind::Events(events) => events.as_mut().poll_next(cx),
         };
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.kind, Kind::Full(None))
+        match &self.kind {
+            Kind::Full(bytes) => bytes.is_none(),
+            Kind::Pieces(pieces) => pieces.as_slice().is_empty(),
+            Kind::Events(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -75,6 +101,13 @@ impl http_body::Body for Body {
             Kind::Full(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
+            Kind::Pieces(pieces) => SizeHint::with_exact(
+                pieces
+                    .as_slice()
+                    .iter()
+                    .map(|piece| piece.len() as u64)
+                    .sum(),
+            ),
             Kind::Events(_) => SizeHint::default(),
         }
     }

@@ -71,3 +71,59 @@ impl Link {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Server, http::Options};
+
+    fn endpoint() -> Arc<Endpoint> {
+        let server = Server::new("test", "1.0.0");
+        Arc::new(Endpoint::new(server, Options::default(), None))
+    }
+
+    fn session() -> SessionId {
+        SessionId::generate().unwrap()
+    }
+
+    #[test]
+    fn a_session_stays_present_until_another_is_called_or_the_connection_ends() {
+        let (endpoint, link) = (endpoint(), Link::new(None));
+        let (first, second) = (session(), session());
+
+        let present = link.enter(&endpoint, first);
+        let presence = present.presence.clone();
+        link.leave(present);
+        let again = link.enter(&endpoint, first);
+        assert!(Arc::ptr_eq(&again.presence, &presence));
+        link.leave(again);
+        let other = link.enter(&endpoint, second);
+        assert_eq!(endpoint.presences.len(), 2);
+        link.leave(other);
+        assert_eq!(endpoint.presences.len(), 1);
+
+        drop(link);
+        assert_eq!(endpoint.presences.len(), 0);
+    }
+
+    #[test]
+    fn what_is_over_is_not_found_again() {
+        let (endpoint, link) = (endpoint(), Link::new(None));
+        let session = session();
+        link.leave(link.enter(&endpoint, session));
+
+        endpoint.presences.close(&session);
+        let present = link.enter(&endpoint, session);
+
+        assert!(!present.presence.is_closed());
+    }
+
+    #[test]
+    fn where_the_connection_is_not_known_nothing_stays() {
+        let (endpoint, link) = (endpoint(), Link::default());
+
+        link.leave(link.enter(&endpoint, session()));
+
+        assert_eq!(endpoint.presences.len(), 0);
+    }
+}

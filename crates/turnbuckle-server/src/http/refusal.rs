@@ -22,7 +22,7 @@ pub(super) fn error(
 ) -> Response<Body> {
     let mut body = Vec::with_capacity(256);
     jsonrpc::write_error(&mut body, id, error);
-    json(status, body.into())
+    json(status, Body::full(body.into()))
 }
 
 /// Refuses a message that has no id, or none that could be read: some revisions want to read `null` then.
@@ -32,7 +32,7 @@ pub(super) fn without_id(rules: &Rules, problem: &RpcError) -> Response<Body> {
     }
     let mut body = Vec::with_capacity(256);
     jsonrpc::write_error_with_null_id(&mut body, problem);
-    json(StatusCode::BAD_REQUEST, body.into())
+    json(StatusCode::BAD_REQUEST, Body::full(body.into()))
 }
 
 /// Refuses a method, and names those that are possible.
@@ -60,7 +60,7 @@ pub(super) fn busy(id: Option<&RequestId>, message: impl Into<String>) -> Respon
 /// The answer of an exchange as one JSON body.
 pub(super) fn answer(answer: Answer) -> Response<Body> {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = json(status, answer.body);
+    let mut response = json(status, Body::written(answer.body));
     if let Some(lacking) = answer.lacking {
         *response.status_mut() = keeper::status(&lacking.refusal);
         keeper::challenge(response.headers_mut(), &lacking.refusal);
@@ -69,8 +69,8 @@ pub(super) fn answer(answer: Answer) -> Response<Body> {
 }
 
 /// A body of JSON.
-pub(super) fn json(status: StatusCode, body: bytes::Bytes) -> Response<Body> {
-    let mut response = Response::new(Body::full(body));
+pub(super) fn json(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response
         .headers_mut()

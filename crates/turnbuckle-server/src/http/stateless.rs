@@ -133,7 +133,7 @@ impl Events for CallEvents {
                     write(message);
                     continue;
                 }
-                Step::Answer(answer) => write(answer.body),
+                Step::Answer(answer) => write(answer.body.into_bytes()),
                 Step::Cancelled(rest) => rest.into_iter().for_each(write),
             }
             this.exchange = None;

@@ -141,7 +141,7 @@ impl Work {
     /// The answer to a call, or an error if there is no room for it beside the others of its array.
     fn fitting(&self, index: usize, answer: Answer) -> Answer {
         let held = self.answers.iter().map(|answer| answer.body.len()).sum();
-        if together::is_too_much(held, &answer.body) {
+        if together::is_too_much(held, answer.body.len()) {
             together::too_much(self.calls[index].exchange.id())
         } else {
             answer
@@ -152,7 +152,7 @@ impl Work {
     pub(super) fn take_answers(&mut self) -> impl Iterator<Item = Bytes> + use<> {
         std::mem::take(&mut self.answers)
             .into_iter()
-            .map(|answer| answer.body)
+            .map(|answer| answer.body.into_bytes())
     }
 
     /// All answers as one body; `None` if there is none, because everything was cancelled.
@@ -171,7 +171,10 @@ impl Work {
         let mut body = Vec::with_capacity(length + 1);
         for answer in &self.answers {
             body.push(if body.is_empty() { b'[' } else { b',' });
-            body.extend_from_slice(&answer.body);
+            let pieces = answer.body.pieces();
+            pieces
+                .iter()
+                .for_each(|piece| body.extend_from_slice(piece));
         }
         body.push(b']');
         Some(Answer {

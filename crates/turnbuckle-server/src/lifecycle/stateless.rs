@@ -11,7 +11,7 @@ use turnbuckle_protocol::{
 };
 
 use super::{Arrival, Caller, Rules, connected::Description};
-use crate::{Server, context::Call, reply::Reply};
+use crate::{Server, context::Call, reply::Reply, written::Written};
 
 /// What HTTP headers repeat of a request, for intermediaries to read.
 pub(crate) trait Mirror {
@@ -194,7 +194,7 @@ fn is_request_to_server(method: &Method) -> bool {
 }
 
 /// Answers `server/discover`.
-pub(crate) fn discover(call: &Call) -> Vec<u8> {
+pub(crate) fn discover(call: &Call) -> Written {
     let server = &call.server;
     server.attend();
     let capabilities = server.capabilities(call.caller.rules);

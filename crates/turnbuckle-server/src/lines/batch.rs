@@ -59,9 +59,9 @@ impl Batch {
 impl Slot {
     /// Puts the answer to a request into its place, or says that there is no room for it.
     pub(super) fn answer(self, id: &RequestId, body: Bytes) {
-        let is_too_much = together::is_too_much(self.lock().held, &body);
+        let is_too_much = together::is_too_much(self.lock().held, body.len());
         self.put(if is_too_much {
-            together::too_much(id).body
+            together::too_much(id).body.into_bytes()
         } else {
             body
         });

@@ -31,8 +31,8 @@ impl Connection {
         match exchange.answer_at_once() {
             Some(body) => {
                 match outlet {
-                    Outlet::Line => self.sink.append(&body),
-                    Outlet::Batch(slot) => slot.answer(exchange.id(), body.into()),
+                    Outlet::Line => self.sink.append(&body.pieces()),
+                    Outlet::Batch(slot) => slot.answer(exchange.id(), body.into_bytes()),
                 }
                 answered(&exchange);
             }
@@ -55,7 +55,7 @@ impl Connection {
 
     pub(super) fn send(&self, outlet: Outlet, body: Bytes) {
         match outlet {
-            Outlet::Line => self.sink.append(&body),
+            Outlet::Line => self.sink.append(&[&body]),
             Outlet::Batch(slot) => slot.put(body),
         }
     }
@@ -79,8 +79,8 @@ async fn drive(
                 // First: whoever has seen the answer may use the id again.
                 drop(running);
                 match outlet {
-                    Outlet::Line => connection.sink.append(&answer.body),
-                    Outlet::Batch(slot) => slot.answer(exchange.id(), answer.body),
+                    Outlet::Line => connection.sink.append(&answer.body.pieces()),
+                    Outlet::Batch(slot) => slot.answer(exchange.id(), answer.body.into_bytes()),
                 }
                 connection.sink.wake();
                 return answered(&exchange);

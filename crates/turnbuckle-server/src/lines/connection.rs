@@ -298,7 +298,10 @@ impl Connection {
     }
 
     pub(super) fn fail(&self, id: &RequestId, error: &RpcError, outlet: Outlet) {
-        self.send(outlet, Answer::error(Some(id), error, 200).body);
+        self.send(
+            outlet,
+            Answer::error(Some(id), error, 200).body.into_bytes(),
+        );
     }
 
     /// The error response to something whose id is not known.
@@ -311,7 +314,7 @@ impl Connection {
             jsonrpc::write_error_with_null_id(&mut body, error);
             body.into()
         } else {
-            Answer::error(None, error, 200).body
+            Answer::error(None, error, 200).body.into_bytes()
         }
     }
 

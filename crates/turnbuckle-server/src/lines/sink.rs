@@ -57,8 +57,8 @@ impl Sink {
         }
     }
 
-    /// Adds a line without telling the writer: [`wake`](Self::wake) does, once for many.
-    pub(crate) fn append(&self, message: &[u8]) {
+    /// Adds a line, in pieces, without telling the writer: [`wake`](Self::wake) does, once for many.
+    pub(crate) fn append(&self, message: &[&[u8]]) {
         let mut state = self.lock();
         if !state.ended {
             push_line(&mut state.queued, message);
@@ -70,7 +70,7 @@ impl Sink {
 
     /// Adds a line and tells the writer.
     pub(crate) fn push(&self, message: &[u8]) {
-        self.append(message);
+        self.append(&[message]);
         self.wake();
     }
 
@@ -211,10 +211,12 @@ impl State {
 
 /// Appends a message as one line. Line ends inside can only stand between tokens: handlers may return JSON that
 /// someone else laid out for reading.
-fn push_line(out: &mut Vec<u8>, message: &[u8]) {
+fn push_line(out: &mut Vec<u8>, message: &[&[u8]]) {
     let start = out.len();
-    out.reserve(message.len() + 1);
-    out.extend_from_slice(message);
+    out.reserve(message.iter().map(|piece| piece.len()).sum::<usize>() + 1);
+    message
+        .iter()
+        .for_each(|piece| out.extend_from_slice(piece));
     let mut from = start;
     while let Some(found) = memchr::memchr(b'\n', &out[from..]) {
         out[from + found] = b' ';

@@ -34,7 +34,7 @@ impl Innermost {
 
     fn settle(&mut self, outcome: Outcome) -> Answer {
         // What a handler holds is let go before its layers learn of its end.
-        self.run = Run::Ready(Ok(Vec::new()));
+        self.run = Run::Ready(Ok(Vec::new().into()));
         let otherwise = if self.asked {
             Ending::InputRequired
         } else if self.call.is_tool_error() {
@@ -54,7 +54,7 @@ impl Future for Innermost {
         loop {
             let handler: &mut BoxFuture<Outcome> = match &mut this.run {
                 Run::Ready(outcome) => {
-                    let outcome = std::mem::replace(outcome, Ok(Vec::new()));
+                    let outcome = std::mem::replace(outcome, Ok(Vec::new().into()));
                     return Poll::Ready(this.settle(outcome));
                 }
                 Run::Handler(handler) => handler,

@@ -212,7 +212,7 @@ async fn caught(mut handler: BoxFuture<Outcome>) -> Outcome {
 /// How a task ends with an outcome.
 fn end(call: &Call, outcome: Outcome) -> TaskChange {
     let body = match outcome {
-        Ok(body) => Bytes::from(body),
+        Ok(body) => body.into_bytes(),
         Err(error) => return failure(&error),
     };
     let (status, message) = match call.caller.rules.tasks {

@@ -16,6 +16,7 @@ use turnbuckle_store::{TaskOutcome, TaskRecord};
 
 use crate::{
     context::Call, exchange::Outcome, lifecycle::TaskDesign, reply::Reply, timestamp::rfc3339,
+    written::Written,
 };
 
 /// The answer to a call that became a task.
@@ -32,7 +33,7 @@ pub(crate) fn created(call: &Call, record: &TaskRecord) -> Outcome {
 }
 
 /// The answer to who asks how a task is doing.
-pub(super) fn answer(call: &Call, record: &TaskRecord) -> Vec<u8> {
+pub(super) fn answer(call: &Call, record: &TaskRecord) -> Written {
     let reply = Reply::new(call);
     match call.caller.rules.tasks {
         TaskDesign::Offered => reply.written(&in_full(record), None),

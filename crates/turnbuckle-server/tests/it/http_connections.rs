@@ -612,3 +612,70 @@ async fn unix_sockets_are_served_too() {
 
     read_until(&mut stream, r#""text":"hi""#).await;
 }
+
+/// The text of a message in a session.
+fn in_session(session: &str, message: &Value) -> String {
+    let headers = format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    post(&headers, message)
+}
+
+#[tokio::test]
+async fn a_connection_may_go_from_one_session_to_another_and_a_session_may_end_meanwhile() {
+    let listening = listen(Http::new(server()));
+    let (mut first, mut second) = (listening.connect().await, listening.connect().await);
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        write(&mut first, &post("", &initialize("2025-11-25"))).await;
+        let answer = read_until(&mut first, "serverInfo").await;
+        let id = answer.split("mcp-session-id: ").nth(1).unwrap();
+        sessions.push(id.split_once('\r').unwrap().0.to_owned());
+    }
+    let echo = |id: i64| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": { "name": "echo", "arguments": { "message": format!("<{id}>") } } })
+    };
+    for (id, session) in [(1, 0), (2, 0), (3, 1), (4, 0)] {
+        write(&mut first, &in_session(&sessions[session], &echo(id))).await;
+        read_until(&mut first, &format!("<{id}>")).await;
+    }
+
+    let delete = format!(
+        "DELETE /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: {}\r\n\r\n",
+        sessions[0]
+    );
+    write(&mut second, &delete).await;
+    read_until(&mut second, "204 No Content").await;
+
+    write(&mut first, &in_session(&sessions[0], &echo(5))).await;
+    read_until(&mut first, "404 Not Found").await;
+    write(&mut first, &in_session(&sessions[1], &echo(6))).await;
+    read_until(&mut first, "<6>").await;
+}
+
+#[tokio::test]
+async fn the_length_of_a_long_list_is_announced() {
+    let tools = (0..200).fold(Server::new("long", "1"), |server, at| {
+        let tool = Tool::new(format!("tool{at}"), async || Ok::<_, ToolError>(()));
+        server.tool(tool.description("one of many, in a long list"))
+    });
+    let listening = listen(Http::new(tools));
+    let mut stream = listening.connect().await;
+    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
+
+    write(
+        &mut stream,
+        &post(headers, &modern("tools/list", json!({}))),
+    )
+    .await;
+
+    let mut answer = read_until(&mut stream, "\r\n\r\n").await;
+    let length = answer.split("content-length: ").nth(1).expect("a length");
+    let length: usize = length.split_once('\r').unwrap().0.parse().unwrap();
+    let body = answer.find("\r\n\r\n").unwrap() + 4;
+    let mut rest = vec![0; body + length - answer.len()];
+    stream.read_exact(&mut rest).await.unwrap();
+    answer.push_str(&String::from_utf8(rest).unwrap());
+    let list: Value = serde_json::from_str(&answer[body..]).unwrap();
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 200);
+    assert_eq!(list["result"]["resultType"], "complete");
+}

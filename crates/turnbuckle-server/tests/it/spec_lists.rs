@@ -10,6 +10,7 @@ use turnbuckle_server::{
 };
 
 use crate::{
+    http_caller::Caller,
     lines_peer::Peer,
     speaker::{EVERY, MODERN, Speaker},
 };
@@ -260,4 +261,37 @@ async fn all_pages_of_a_list_have_one_scope() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_long_list_is_whole_on_every_way() {
+    let server = || {
+        (0..200).fold(Server::new("long", "1"), |server, at| {
+            server.tool(tool(format!("tool{at:03}")).description("one of many, in a long list"))
+        })
+    };
+    let names = |answer: &Value| -> Vec<String> {
+        let tools = answer["result"]["tools"].as_array().expect("a list").iter();
+        tools
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let wanted: Vec<_> = (0..200).map(|at| format!("tool{at:03}")).collect();
+
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server()).await;
+        let id = speaker.request("tools/list", json!({})).await;
+        let answer = speaker.peer.next().await;
+        assert_eq!(answer["id"], id);
+        assert_eq!(names(&answer), wanted, "{revision}");
+    }
+    let request = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
+    let answered = Caller::new(server()).modern("tools/list", json!({})).await;
+    let answer = answered.json().await;
+    assert_eq!(names(&answer), wanted);
+    assert_eq!(answer["result"]["resultType"], "complete");
+    let caller = Caller::new(server()).in_session("2025-03-26").await;
+    assert_eq!(names(&caller.post(&request).await.json().await), wanted);
+    let batch = caller.post(&json!([request])).await.json().await;
+    assert_eq!(names(&batch[0]), wanted);
 }

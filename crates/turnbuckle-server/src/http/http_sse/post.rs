@@ -99,7 +99,7 @@ fn refuse(connection: &Connection, malformed: Malformed) -> Response<Body> {
         }
         _ => refusal::json(
             StatusCode::BAD_REQUEST,
-            connection.error_without_id(&malformed.error),
+            Body::full(connection.error_without_id(&malformed.error)),
         ),
     };
     if let (true, Some(id)) = (malformed.is_answer(), &malformed.id) {

@@ -3,8 +3,8 @@ use super::*;
 #[tokio::test]
 async fn everything_queued_is_taken_at_once() {
     let sink = Sink::default();
-    sink.append(b"one");
-    sink.append(b"two");
+    sink.append(&[b"one"]);
+    sink.append(&[b"two"]);
 
     let batch = sink.take(Vec::new()).await.unwrap();
 
@@ -14,7 +14,7 @@ async fn everything_queued_is_taken_at_once() {
 #[tokio::test]
 async fn a_line_end_inside_a_message_does_not_end_its_line() {
     let sink = Sink::default();
-    sink.append(b"{\n\"a\":\n1}");
+    sink.append(&[b"{\n\"a\":\n1}"]);
 
     let batch = sink.take(Vec::new()).await.unwrap();
 
@@ -24,9 +24,9 @@ async fn a_line_end_inside_a_message_does_not_end_its_line() {
 #[test]
 fn nobody_takes_while_another_writes() {
     let sink = Sink::default();
-    sink.append(b"one");
+    sink.append(&[b"one"]);
     let batch = sink.take_now(100).unwrap();
-    sink.append(b"two");
+    sink.append(&[b"two"]);
 
     assert_eq!(sink.take_now(100), None);
 
@@ -37,7 +37,7 @@ fn nobody_takes_while_another_writes() {
 #[test]
 fn what_is_too_much_is_left_to_the_writer() {
     let sink = Sink::default();
-    sink.append(b"12345");
+    sink.append(&[b"12345"]);
 
     assert_eq!(sink.take_now(5), None);
     assert!(sink.take_now(6).is_some());
@@ -46,9 +46,9 @@ fn what_is_too_much_is_left_to_the_writer() {
 #[tokio::test]
 async fn what_could_not_be_written_goes_out_before_what_came_later() {
     let sink = Sink::default();
-    sink.append(b"one");
+    sink.append(&[b"one"]);
     let batch = sink.take_now(100).unwrap();
-    sink.append(b"two");
+    sink.append(&[b"two"]);
     sink.put_back(batch, 2);
 
     let batch = sink.take(Vec::new()).await.unwrap();
@@ -59,7 +59,7 @@ async fn what_could_not_be_written_goes_out_before_what_came_later() {
 #[tokio::test]
 async fn a_failed_write_ends_the_writer() {
     let sink = Sink::default();
-    sink.append(b"one");
+    sink.append(&[b"one"]);
     let batch = sink.take_now(100).unwrap();
     sink.written(batch, Err(io::ErrorKind::BrokenPipe.into()));
 
@@ -71,9 +71,9 @@ async fn a_failed_write_ends_the_writer() {
 #[tokio::test]
 async fn after_the_end_what_is_queued_is_still_taken_and_nothing_is_added() {
     let sink = Sink::default();
-    sink.append(b"one");
+    sink.append(&[b"one"]);
     sink.end();
-    sink.append(b"two");
+    sink.append(&[b"two"]);
 
     let batch = sink.take(Vec::new()).await.unwrap().unwrap();
     assert_eq!(batch, b"one\n");
@@ -84,7 +84,7 @@ async fn after_the_end_what_is_queued_is_still_taken_and_nothing_is_added() {
 #[tokio::test]
 async fn room_comes_when_a_full_queue_is_taken() {
     let sink = Sink::default();
-    sink.append(&vec![b'x'; HIGH_WATER]);
+    sink.append(&[&vec![b'x'; HIGH_WATER]]);
     assert!(sink.is_full());
     let batch = tokio::join!(sink.room(), sink.take(Vec::new())).1.unwrap();
 
