@@ -7,8 +7,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use turnbuckle::{Context, Server, Tool, ToolError};
+use turnbuckle::{Context, Server, Tool, ToolError, http::Http};
 use turnbuckle_bench::{Failure, options::Options};
+
+/// The one limit that is raised: there may be 10,000 who listen, and somebody else who calls.
+const IN_FLIGHT: usize = 10_100;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -111,7 +114,10 @@ pub(crate) async fn serve(server: impl Fn(usize, bool) -> Server) -> Result<(), 
         Some(address) if !stdio => {
             let listener = TcpListener::bind(address).await?;
             eprintln!("listening on http://{}/mcp", listener.local_addr()?);
-            turnbuckle::http::serve(listener, server).await?;
+            Http::new(server)
+                .max_in_flight(IN_FLIGHT)
+                .serve(listener)
+                .await?;
         }
         None if stdio => turnbuckle::stdio::serve(server).await?,
         _ => {

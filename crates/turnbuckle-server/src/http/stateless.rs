@@ -50,12 +50,15 @@ pub(super) fn begin(
 }
 
 /// Runs a call: its answer is one JSON body if nothing comes before it, else the end of a stream.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an `async fn` has room for its arguments twice"
+)]
 pub(super) fn answer(
     mut exchange: Exchange,
     permit: Permit,
     options: &Options,
 ) -> impl Future<Output = Response<Body>> {
-    // A block and not an `async fn`, which would have room for its arguments twice.
     async move {
         match poll_fn(|cx| Poll::Ready(exchange.poll_step(cx))).await {
             Poll::Ready(Step::Answer(answer)) => refusal::answer(answer),

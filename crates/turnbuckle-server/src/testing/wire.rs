@@ -16,6 +16,7 @@ pub(super) use http_sse::HttpSseWire;
 pub(super) type Trouble = String;
 
 /// The client's end of a transport.
+#[expect(clippy::large_enum_variant, reason = "a test has one of them")]
 pub(super) enum Wire {
     Lines(ByteStreams),
     Http(HttpWire),
