@@ -35,8 +35,38 @@ const LINGER: Duration = Duration::from_secs(5 * 60);
 /// The general streams of a session.
 #[derive(Default)]
 pub(super) struct GeneralStreams {
-    /// Oldest first.
-    feeds: Mutex<Vec<Arc<Feed>>>,
+    feeds: Mutex<Feeds>,
+}
+
+/// Most sessions have one stream, so the newest is at hand.
+#[derive(Default)]
+struct Feeds {
+    newest: Option<Arc<Feed>>,
+    /// Oldest first; empty if there is no newest.
+    older: Vec<Arc<Feed>>,
+}
+
+impl Feeds {
+    fn push(&mut self, feed: Arc<Feed>) {
+        self.older.extend(self.newest.replace(feed));
+    }
+
+    fn take_all(&mut self) -> Vec<Arc<Feed>> {
+        let mut all = std::mem::take(&mut self.older);
+        all.extend(self.newest.take());
+        all
+    }
+
+    /// Takes those that nobody has read since a time that is long enough ago.
+    fn take_unread(&mut self, is_over: impl Fn(Instant) -> bool) -> Vec<Arc<Feed>> {
+        let (over, rest) = self
+            .take_all()
+            .into_iter()
+            .partition(|feed| feed.unread_since().is_some_and(&is_over));
+        self.older = rest;
+        self.newest = self.older.pop();
+        over
+    }
 }
 
 /// Answers a GET on the endpoint.
@@ -136,35 +166,31 @@ impl GeneralStreams {
     /// Adds a stream. Returns those that it replaces because nobody reads them.
     fn add(&self, feed: &Arc<Feed>) -> Vec<Arc<Feed>> {
         let mut feeds = lock(&self.feeds);
-        let replaced = take_unread(&mut feeds, |_| true);
+        let replaced = feeds.take_unread(|_| true);
         feeds.push(feed.clone());
         replaced
     }
 
     /// Says whether there is none.
     pub(super) fn is_empty(&self) -> bool {
-        lock(&self.feeds).is_empty()
+        lock(&self.feeds).newest.is_none()
     }
 
     /// The stream that the next message goes to: the newest that somebody reads, else the newest.
     pub(super) fn current(&self) -> Option<Arc<Feed>> {
         let feeds = lock(&self.feeds);
         let read = |feed: &&Arc<Feed>| feed.unread_since().is_none();
-        feeds.iter().rev().find(read).or(feeds.last()).cloned()
+        let mut from_newest = feeds.newest.iter().chain(feeds.older.iter().rev());
+        from_newest.find(read).or(feeds.newest.as_ref()).cloned()
     }
 
     /// Takes the streams that nobody has read for a long time.
     pub(super) fn expire(&self, now: Instant) -> Vec<Arc<Feed>> {
-        take_unread(&mut lock(&self.feeds), |since| now - since >= LINGER)
+        lock(&self.feeds).take_unread(|since| now - since >= LINGER)
     }
 
     /// Takes them all.
     pub(super) fn take_all(&self) -> Vec<Arc<Feed>> {
-        std::mem::take(&mut *lock(&self.feeds))
+        lock(&self.feeds).take_all()
     }
-}
-
-fn take_unread(feeds: &mut Vec<Arc<Feed>>, is_over: impl Fn(Instant) -> bool) -> Vec<Arc<Feed>> {
-    let over = |feed: &mut Arc<Feed>| feed.unread_since().is_some_and(&is_over);
-    feeds.extract_if(.., over).collect()
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    fmt::Write as _,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -35,8 +34,6 @@ pub(super) struct Reader {
     source: Source,
     /// The last event that was sent.
     last: EventId,
-    /// Its text, which begins as that of all others.
-    id: String,
     greeting: Vec<u8>,
     queue: VecDeque<(EventId, Bytes)>,
     /// Whether the log may hold what is not in the queue.
@@ -79,7 +76,6 @@ impl Reader {
             present,
             source,
             last,
-            id: String::new(),
             greeting: Vec::new(),
             queue: VecDeque::new(),
             see_log: true,
@@ -193,23 +189,11 @@ impl Reader {
             };
             if id.sequence > self.last.sequence {
                 self.last = id;
-                self.spell_id();
-                sse::Event::message(&data).with_id(&self.id).write(&mut out);
+                let id = id.to_string();
+                sse::Event::message(&data).with_id(&id).write(&mut out);
             }
         }
         (!out.is_empty()).then(|| out.into())
-    }
-
-    /// Writes the id of the last event as text: only its end differs from one to the next.
-    fn spell_id(&mut self) {
-        match self.id.rfind('-') {
-            Some(dash) => {
-                self.id.truncate(dash + 1);
-                // Writing to a text cannot fail.
-                let _ = write!(self.id, "{}", self.last.sequence);
-            }
-            None => self.id = self.last.to_string(),
-        }
     }
 }
 

@@ -39,7 +39,9 @@ impl MemoryEvents {
         let spread = BuildHasherDefault::<OwnRandomness>::default();
         // The remainder is below the number of shards, so it fits.
         let mut shard = lock(&self.shards[(spread.hash_one(session) % count) as usize]);
-        shard.expire(Instant::now());
+        if shard.has_finished() {
+            shard.expire(Instant::now());
+        }
         shard
     }
 }

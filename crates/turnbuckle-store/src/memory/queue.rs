@@ -36,6 +36,10 @@ impl<T> Queue<T> {
             .then(|| self.pop())?
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()

@@ -135,6 +135,11 @@ impl Shard {
         }
     }
 
+    /// Says whether there are streams whose time may be over.
+    pub(super) fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
     /// Drops finished streams whose time is over.
     pub(super) fn expire(&mut self, now: Instant) {
         while let Some((id, _)) = self.finished.pop_if(|(_, due)| *due <= now) {
