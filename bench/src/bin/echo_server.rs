@@ -1,4 +1,4 @@
-//! The server that is measured: two small tools, everything else as it comes.
+//! The server that is measured: two small tools, everything else as it comes but for one limit.
 //!
 //! Uses only the public API, with every default check on. `--tools N` fills the list up to N tools, `--more` adds those
 //! that do more than answer.

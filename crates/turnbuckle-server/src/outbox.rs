@@ -120,16 +120,16 @@ impl Outbox {
     /// The handler waits, and so does the driver: it is woken for whatever comes next, if nothing has come already.
     pub(crate) fn watch(&self, cx: &Context<'_>) -> Found {
         let mut state = self.lock();
-        let (found, senders) = state.take();
+        let (found, mut wakers) = state.take();
         if let Found::Nothing = found {
-            if std::mem::take(&mut state.woken) {
-                cx.waker().wake_by_ref();
-            } else {
-                state.driver = Some(cx.waker().clone());
+            let driver = cx.waker().clone();
+            match std::mem::take(&mut state.woken) {
+                true => wakers.push(driver),
+                false => state.driver = Some(driver),
             }
         }
         drop(state);
-        senders.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
         found
     }
 
