@@ -46,12 +46,8 @@ const checks = {
 
     index: async () => {
         const steps = [];
-        // This package forgets who wants progress as soon as it reads the answer: steps that arrive in one piece with it are lost.
-        for (let tries = 0; tries < 10 && steps.length === 0; tries++) {
-            const asked = { path: project, force: tries > 0 };
-            const indexed = await call('index_repository', asked, { onprogress: step => steps.push(step) });
-            holds(indexed.files_indexed === 2, indexed);
-        }
+        const indexed = await call('index_repository', { path: project }, { onprogress: step => steps.push(step) });
+        holds(indexed.files_indexed === 2, indexed);
         holds(steps.length > 0, 'no progress was told');
     },
 

@@ -2,6 +2,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
+import { inTurn } from './turns.mjs';
 
 const early = types.ElicitRequestSchema === undefined;
 const schemas = {
@@ -21,7 +22,8 @@ export async function connect(transport, target, revision, answers, notices) {
     }
     for (const [method, notice] of Object.entries(notices)) client.setNotificationHandler(schemas[method], notice);
     const wire = await open(transport, target);
-    await client.connect(watched(wire));
+    // The early client does not tell the version that it agreed on, so we look at the answer to its first request.
+    await client.connect(inTurn(wire, message => (negotiated ??= message.result?.protocolVersion)));
     return client;
 }
 
@@ -37,23 +39,10 @@ async function open(transport, [first, ...rest]) {
     return new StreamableHTTPClientTransport(new URL(first));
 }
 
-// The early client does not tell the version that it agreed on, so we look at the answer to its first request.
-let negotiated;
-function watched(wire) {
-    let inner;
-    Object.defineProperty(wire, 'onmessage', {
-        get: () => inner && ((message, extra) => {
-            negotiated ??= message.result?.protocolVersion;
-            inner(message, extra);
-        }),
-        set: handler => (inner = handler),
-    });
-    return wire;
-}
-
 // The code of a resource that is not there, as this client tells it.
 export const missing = -32002;
 
+let negotiated;
 export const version = () => negotiated;
 
 export const callTool = (client, params, options) => client.callTool(params, undefined, options);

@@ -1,6 +1,7 @@
 // The package @modelcontextprotocol/client 2.x: one client for both ways of living.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { inTurn } from './turns.mjs';
 
 const modern = revision => revision >= '2026-07-28';
 
@@ -15,9 +16,8 @@ export async function connect(transport, [first, ...rest], revision, answers, no
     for (const [method, answer] of Object.entries(answers)) client.setRequestHandler(method, answer);
     for (const [method, notice] of Object.entries(notices)) client.setNotificationHandler(method, notice);
     const stdio = transport === 'stdio';
-    await client.connect(
-        stdio ? new StdioClientTransport({ command: first, args: rest }) : new StreamableHTTPClientTransport(new URL(first)),
-    );
+    const wire = stdio ? new StdioClientTransport({ command: first, args: rest }) : new StreamableHTTPClientTransport(new URL(first));
+    await client.connect(inTurn(wire));
     return client;
 }
 
