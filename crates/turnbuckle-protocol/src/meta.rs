@@ -3,6 +3,7 @@
 //! [`Meta`] is what we write and keep; [`RequestMeta`] reads the keys of a request without building anything.
 
 mod key;
+mod object;
 mod request;
 mod trace;
 
@@ -13,6 +14,7 @@ pub use trace::TraceContext;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+use self::object::Object;
 use crate::{
     RequestId,
     types::{ClientCapabilities, Implementation, LogLevel, tasks::legacy::RelatedTask},
@@ -49,9 +51,9 @@ pub mod keys {
 /// The `_meta` object of a payload.
 ///
 /// Keys are checked when they are inserted; what a peer sent is passed on unchanged, whatever its keys. An empty
-/// one takes no memory and is not written.
+/// one takes no memory and is not written. What came is read when somebody looks into it for the first time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Meta(Option<Box<Map<String, Value>>>);
+pub struct Meta(Option<Box<Object>>);
 
 impl Meta {
     /// Creates an empty `_meta`.
@@ -88,24 +90,23 @@ impl Meta {
         key: impl Into<String>,
         value: impl Into<Value>,
     ) -> Option<Value> {
-        self.0
-            .get_or_insert_with(Box::default)
-            .insert(key.into(), value.into())
+        let mut map = self.take();
+        let replaced = map.insert(key.into(), value.into());
+        *self = Self::unchecked(map);
+        replaced
     }
 
     /// Returns a value.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.as_ref()?.get(key)
+        self.0.as_ref()?.get().get(key)
     }
 
     /// Removes a value and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let map = self.0.as_mut()?;
+        let mut map = self.take();
         // Shifting keeps the order of the others.
         let value = map.shift_remove(key);
-        if map.is_empty() {
-            self.0 = None;
-        }
+        *self = Self::unchecked(map);
         value
     }
 
@@ -121,7 +122,7 @@ impl Meta {
 
     /// Returns keys and values in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let entries = self.0.iter().flat_map(|map| map.iter());
+        let entries = self.0.iter().flat_map(|object| object.get());
         entries.map(|(key, value)| (&**key, value))
     }
 
@@ -226,7 +227,12 @@ impl Meta {
     }
 
     fn unchecked(map: Map<String, Value>) -> Self {
-        Self((!map.is_empty()).then(|| Box::new(map)))
+        Self((!map.is_empty()).then(|| Box::new(map.into())))
+    }
+
+    fn take(&mut self) -> Map<String, Value> {
+        let object = self.0.take();
+        object.map(|object| object.into_inner()).unwrap_or_default()
     }
 
     fn write(&mut self, key: &str, value: &impl Serialize) {
@@ -256,7 +262,7 @@ impl TryFrom<Map<String, Value>> for Meta {
 impl Serialize for Meta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Some(map) => map.serialize(serializer),
+            Some(object) => object.get().serialize(serializer),
             None => serializer.collect_map(std::iter::empty::<(&str, &str)>()),
         }
     }
@@ -264,7 +270,7 @@ impl Serialize for Meta {
 
 impl<'de> Deserialize<'de> for Meta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let map = Option::<Map<String, Value>>::deserialize(deserializer)?;
-        Ok(Self::unchecked(map.unwrap_or_default()))
+        let object = Option::<Object>::deserialize(deserializer)?;
+        Ok(Self(object.filter(|it| !it.is_empty()).map(Box::new)))
     }
 }

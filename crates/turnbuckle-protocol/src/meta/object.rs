@@ -1,0 +1,256 @@
+//! An object that somebody sent: text until somebody looks into it, as hardly anybody ever does.
+
+use std::{fmt, sync::OnceLock};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value};
+
+/// How deep it may be nested: what is deeper could not be read again.
+const DEPTH: u8 = 120;
+
+/// A JSON object.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    /// Nothing if it was never text.
+    text: String,
+    read: OnceLock<Map<String, Value>>,
+}
+
+impl Object {
+    pub(super) fn get(&self) -> &Map<String, Value> {
+        self.read.get_or_init(|| read(&self.text))
+    }
+
+    pub(super) fn into_inner(self) -> Map<String, Value> {
+        let Self { text, read: known } = self;
+        known.into_inner().unwrap_or_else(|| read(&text))
+    }
+
+    /// Says whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text == "{}" || self.read.get().is_some_and(Map::is_empty)
+    }
+}
+
+/// Reads what was written here, so that it can be read.
+fn read(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+impl From<Map<String, Value>> for Object {
+    fn from(map: Map<String, Value>) -> Self {
+        Self {
+            text: String::new(),
+            read: map.into(),
+        }
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Whole;
+
+        impl<'de> Visitor<'de> for Whole {
+            type Value = String;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<String, A::Error> {
+                let mut text = Vec::with_capacity(128);
+                Copied::into(&mut text).visit_map(map)?;
+                String::from_utf8(text).map_err(A::Error::custom)
+            }
+        }
+
+        Ok(Self {
+            text: deserializer.deserialize_map(Whole)?,
+            read: OnceLock::new(),
+        })
+    }
+}
+
+/// Writes down a value as it is read, whatever it is read from.
+struct Copied<'t> {
+    text: &'t mut Vec<u8>,
+    depth: u8,
+}
+
+impl<'t> Copied<'t> {
+    fn into(text: &'t mut Vec<u8>) -> Self {
+        Self { text, depth: 0 }
+    }
+
+    /// The same for what is inside.
+    fn inside<E: Error>(&mut self) -> Result<Copied<'_>, E> {
+        match self.depth {
+            DEPTH => Err(E::custom("nested too deep")),
+            depth => Ok(Copied {
+                text: self.text,
+                depth: depth + 1,
+            }),
+        }
+    }
+
+    fn write<E: Error>(self, value: impl serde::Serialize) -> Result<(), E> {
+        serde_json::to_writer(self.text, &value).map_err(E::custom)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Copied<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Copied<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.write(())
+    }
+
+    fn visit_none<E: Error>(self) -> Result<(), E> {
+        self.write(())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        self.text.push(b'[');
+        let begun = self.text.len();
+        loop {
+            let before = self.text.len();
+            if before > begun {
+                self.text.push(b',');
+            }
+            if seq.next_element_seed(self.inside()?)?.is_none() {
+                self.text.truncate(before);
+                self.text.push(b']');
+                return Ok(());
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        self.text.push(b'{');
+        let begun = self.text.len();
+        loop {
+            let before = self.text.len();
+            if before > begun {
+                self.text.push(b',');
+            }
+            if map.next_key_seed(self.inside()?)?.is_none() {
+                self.text.truncate(before);
+                self.text.push(b'}');
+                return Ok(());
+            }
+            self.text.push(b':');
+            map.next_value_seed(self.inside()?)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(text: &str) -> serde_json::Result<Object> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn what_was_sent_is_what_is_read() {
+        let text = r#"{"a":[1,-2,3.5,1e300,18446744073709551615,true,null,[],[[]],{}],"b":{"c\"\n\u0000":"é\ud83d\ude00"},"":""}"#;
+        let expected: Map<String, Value> = serde_json::from_str(text).unwrap();
+
+        let from_text = of(text).unwrap();
+        let from_value: Object = serde_json::from_value(Value::Object(expected.clone())).unwrap();
+
+        assert_eq!(*from_text.get(), expected);
+        assert_eq!(from_text.get().keys().collect::<Vec<_>>(), ["a", "b", ""]);
+        assert_eq!(from_text, from_value);
+        assert_eq!(from_text.into_inner(), expected);
+    }
+
+    #[test]
+    fn the_last_of_two_of_one_name_counts() {
+        let object = of(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+
+        assert_eq!(Value::from(object.into_inner()), json!({ "a": 3, "b": 2 }));
+    }
+
+    #[test]
+    fn what_is_no_object_or_cannot_be_kept_is_refused() {
+        for text in [
+            "[]",
+            "7",
+            "\"a\"",
+            r#"{"a":1e400}"#,
+            r#"{"a":"\ud800"}"#,
+            r#"{"a":}"#,
+        ] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_refused_wherever_it_comes_from() {
+        let nested = |depth| (0..depth).fold(json!(1), |inner, _| json!([inner]));
+        let object = |depth| serde_json::from_value::<Object>(json!({ "a": nested(depth) }));
+
+        let deep = object(usize::from(DEPTH) - 1).unwrap();
+
+        assert_eq!(deep.get()["a"], nested(usize::from(DEPTH) - 1));
+        assert!(object(usize::from(DEPTH)).is_err());
+        assert!(of(&format!(r#"{{"a":{}1"#, "[".repeat(100_000))).is_err());
+    }
+
+    #[test]
+    fn nothing_is_seen_without_reading() {
+        assert!(of("{}").unwrap().is_empty());
+        assert!(of(" { } ").unwrap().is_empty());
+        assert!(!of(r#"{"a":{}}"#).unwrap().is_empty());
+        assert!(Object::from(Map::new()).is_empty());
+    }
+}
