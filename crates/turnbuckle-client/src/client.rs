@@ -2,6 +2,7 @@
 
 mod asking;
 mod connecting;
+mod expiry;
 mod methods;
 mod telling;
 

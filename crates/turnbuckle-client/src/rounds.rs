@@ -7,7 +7,6 @@
 mod questions;
 mod visits;
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -57,38 +56,51 @@ impl Client {
         &self,
         method: &'static Method,
         params: &P,
-        beside: Beside<'_>,
+        beside: &Beside<'_>,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        let mut params = Cow::Borrowed(params);
+        let begun = Begun::now(options);
+        let first = self.ask_once(method, params, beside, options).await;
+        if is_settled(&first) {
+            return first;
+        }
+        let (params, left) = (params.clone(), begun.left(options));
+        let further = self.ask_further(method, params, beside, left, first);
+        Box::pin(further).await
+    }
+
+    /// Goes on after the first round.
+    async fn ask_further<P: Answerable>(
+        &self,
+        method: &'static Method,
+        mut params: P,
+        beside: &Beside<'_>,
+        // All rounds together have one total; what answering takes in between is not the server's time.
+        mut options: Options,
+        mut reply: Result<Reply, CallError>,
+    ) -> Result<Reply, CallError> {
         let mut visited = visits::Visited::default();
         let mut round = 0;
-        // All rounds together have one total; what answering takes in between is not the server's time.
-        let mut left = Cow::Borrowed(options);
         loop {
-            let (begun, held_before) = (Instant::now(), held(options));
-            let reply = self.ask_once(method, &*params, &beside, &left).await;
-            let took = || begun.elapsed().saturating_sub(held(options) - held_before);
-            let mut reply = match reply {
-                Err(error) if round < options.max_rounds => {
-                    left.to_mut().spent += took();
-                    Box::pin(self.visit_first(error, &mut visited, options)).await?;
-                    round += 1;
-                    continue;
+            match reply {
+                Ok(mut reply) if reply.kind != ResultType::InputRequired => {
+                    reply.rounds = round;
+                    return Ok(reply);
                 }
-                reply => reply?,
-            };
-            if reply.kind != ResultType::InputRequired {
-                reply.rounds = round;
-                return Ok(reply);
+                Err(error) if round == options.max_rounds => return Err(error),
+                Err(error) => self.visit_first(error, &mut visited, &options).await?,
+                Ok(reply) if round == options.max_rounds => {
+                    return Err(no_more_rounds(method.name, &reply, round));
+                }
+                Ok(reply) => {
+                    let questions = questions::Questions::of(method.name, &reply)?;
+                    let (responses, state) = self.answer_all(method.name, questions).await?;
+                    params.answer(responses, state);
+                }
             }
-            if round == options.max_rounds {
-                return Err(no_more_rounds(method.name, &reply, round));
-            }
-            left.to_mut().spent += took();
-            let questions = questions::Questions::of(method.name, &reply)?;
-            let (responses, state) = Box::pin(self.answer_all(method.name, questions)).await?;
-            params.to_mut().answer(responses, state);
+            let begun = Begun::now(&options);
+            reply = self.ask_once(method, &params, beside, &options).await;
+            options = begun.left(&options);
             round += 1;
         }
     }
@@ -101,9 +113,37 @@ impl Client {
         beside: Beside<'_>,
         options: &Options,
     ) -> Result<R, CallError> {
-        let reply = self.ask_in_rounds(method, &params, beside, options).await?;
+        let reply = self
+            .ask_in_rounds(method, &params, &beside, options)
+            .await?;
         complete(method.name, &reply)?;
         reply.read(method.name)
+    }
+}
+
+/// Says whether there is nothing to answer, and nothing that might help.
+fn is_settled(reply: &Result<Reply, CallError>) -> bool {
+    matches!(reply, Ok(reply) if reply.kind != ResultType::InputRequired)
+}
+
+/// When a round began.
+struct Begun {
+    at: Instant,
+    held: Duration,
+}
+
+impl Begun {
+    fn now(options: &Options) -> Self {
+        let (at, held) = (Instant::now(), held(options));
+        Self { at, held }
+    }
+
+    /// Returns what is left for further rounds.
+    fn left(&self, options: &Options) -> Options {
+        let took = self.at.elapsed();
+        let mut left = options.clone();
+        left.spent += took.saturating_sub(held(options) - self.held);
+        left
     }
 }
 

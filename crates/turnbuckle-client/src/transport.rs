@@ -48,10 +48,10 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Sends a request and waits for its answer; dropping the future cancels it.
+    /// Sends a request and waits for its answer; dropping the future cancels it. What is sent is taken out of it.
     pub(crate) async fn request(
         &self,
-        outgoing: Outgoing,
+        outgoing: &mut Outgoing,
         hub: &Arc<Hub>,
     ) -> Result<Answer, TransportError> {
         match self {

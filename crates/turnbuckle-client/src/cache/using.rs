@@ -95,7 +95,9 @@ impl Client {
             name: Some(&uri),
             ..Beside::default()
         };
-        let reply = self.ask_in_rounds(method, &params, beside, options).await?;
+        let reply = self
+            .ask_in_rounds(method, &params, &beside, options)
+            .await?;
         complete(method.name, &reply)?;
         let contents = reply.read(method.name)?;
         // What was asked for in rounds depends on more than the address.

@@ -1,20 +1,16 @@
 //! One request and its answer: dressed as the revision wants it, timed, and read.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, sleep_until};
 use turnbuckle_protocol::method::{Capability, Method};
 use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
 use turnbuckle_protocol::{RequestId, Versioned};
 
-use super::Client;
+use super::{Client, expiry::expired};
 use crate::answer::{RawJson, RawResult};
 use crate::call::Options;
 use crate::error::{CallError, ConnectError, TransportError};
-use crate::held::Held;
-use crate::hub::Hub;
 use crate::lifecycle::{Agreed, Rules};
 use crate::lowered::Lowered;
 use crate::message::{self, Extra, HeaderList};
@@ -72,16 +68,15 @@ impl Client {
         P: Lowered,
     {
         let agreed = self.inner.agreed();
-        match self
-            .exchange(&agreed, method, params, beside, options)
-            .await
-        {
+        let mut request = self.request(&agreed, method, params, beside, options)?;
+        let source = match self.exchange(&mut request, options).await {
             Err(CallError::Disconnected { source, .. }) if begins_anew(&source, &agreed.rules) => {
-                let anew = self.ask_anew(agreed, source, method, params, beside, options);
-                Box::pin(anew).await
+                source
             }
-            outcome => outcome,
-        }
+            outcome => return outcome,
+        };
+        let anew = self.ask_anew(agreed, source, method, params, beside, options);
+        Box::pin(anew).await
     }
 
     /// Begins a new session in place of one that is over, and asks again.
@@ -107,21 +102,19 @@ impl Client {
             disconnected(method.name, source)
         })?;
         let agreed = self.inner.agreed();
-        self.exchange(&agreed, method, params, beside, options)
-            .await
+        let mut request = self.request(&agreed, method, params, beside, options)?;
+        self.exchange(&mut request, options).await
     }
 
-    async fn exchange<P>(
+    /// Writes a request as the server wants it.
+    fn request(
         &self,
         agreed: &Agreed,
         method: &'static Method,
-        params: &P,
+        params: &impl Lowered,
         beside: &Beside<'_>,
         options: &Options,
-    ) -> Result<Reply, CallError>
-    where
-        P: Lowered,
-    {
+    ) -> Result<Request, CallError> {
         let rules = &agreed.rules;
         offered(method, &agreed.server.capabilities, rules)?;
         let id = self.inner.ids.next();
@@ -139,7 +132,6 @@ impl Client {
         let body = written(&id, method, params, rules, &extra)?;
         let mut headers = message::headers(rules, method.name, beside.name);
         headers.extend_from_slice(&beside.headers);
-        let unanswered = self.inner.hub.given_up.unless_answered(id.clone());
         let outgoing = Outgoing {
             id,
             method: method.name,
@@ -148,20 +140,34 @@ impl Client {
             rules: Arc::clone(rules),
             held: options.held.clone(),
         };
+        Ok(Request { outgoing, watching })
+    }
+
+    /// Sends a request and waits for its answer, as long as patience lasts.
+    async fn exchange(&self, request: &mut Request, options: &Options) -> Result<Reply, CallError> {
+        let Request { outgoing, watching } = request;
+        let (hub, method) = (&self.inner.hub, outgoing.method);
+        let unanswered = hub.given_up.unless_answered(outgoing.id.clone());
         let answer = tokio::select! {
             biased;
-            answer = self.inner.transport.request(outgoing, &self.inner.hub) => answer,
-            limit = expired(options, &self.inner.hub, watching.as_ref()) => {
-                return Err(CallError::TimedOut { method: method.name, limit });
+            answer = self.inner.transport.request(outgoing, hub) => answer,
+            limit = expired(options, hub, watching.as_ref()) => {
+                return Err(CallError::TimedOut { method, limit });
             }
         };
         unanswered.answered();
-        let answer = answer.map_err(|source| disconnected(method.name, source))?;
+        let answer = answer.map_err(|source| disconnected(method, source))?;
         let result = answer
             .outcome
-            .map_err(|error| CallError::refused(method.name, error, answer.http))?;
-        Reply::new(method.name, result, rules, watching)
+            .map_err(|error| CallError::refused(method, error, answer.http))?;
+        Reply::new(method, result, &outgoing.rules, watching.take())
     }
+}
+
+/// A request that is ready to be sent, and who is told how far it has come.
+struct Request {
+    outgoing: Outgoing,
+    watching: Option<Watching>,
 }
 
 /// Writes a request in the shape of the revision that is spoken.
@@ -249,43 +255,6 @@ fn begins_anew(error: &TransportError, rules: &Rules) -> bool {
             !rules.session && matches!(refusal.status.as_u16(), 400 | 404 | 405)
         }
         _ => false,
-    }
-}
-
-/// Waits until patience is at its end, and says which part of it.
-///
-/// A server that waits for us is not silent: its question may be before a person who takes time. Nor is one that was not asked
-/// yet, because somebody logs in first.
-async fn expired(options: &Options, hub: &Hub, watching: Option<&Watching>) -> Duration {
-    let patience = options.patience;
-    let held = options.held.as_deref();
-    let (begun, held_before) = (Instant::now(), held.map(Held::total));
-    let left = patience.total.saturating_sub(options.spent);
-    let latest = || {
-        let held = held.map(Held::total).zip(held_before);
-        let held = held.map(|(total, before)| total.saturating_sub(before));
-        begun.checked_add(left.saturating_add(held.unwrap_or_default()))
-    };
-    let last_seen = || {
-        let progress = watching.map_or(begun, Watching::last_seen);
-        let awaited = hub.last_awaited_by_server().max(held.and_then(Held::last));
-        awaited.map_or(progress, |awaited| awaited.max(progress))
-    };
-    loop {
-        let (seen, last) = (last_seen(), latest());
-        let silent = seen.checked_add(patience.silence);
-        let (deadline, limit) = match (silent, last) {
-            (Some(silent), Some(last)) if last <= silent => (last, patience.total),
-            (Some(silent), _) => (silent, patience.silence),
-            (None, Some(last)) => (last, patience.total),
-            (None, None) => std::future::pending().await,
-        };
-        sleep_until(deadline).await;
-        let seen_since = last_seen() > seen;
-        let is_last = Some(deadline) == last && latest() == last;
-        if limit == patience.total && is_last || !seen_since {
-            return limit;
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The methods of the protocol, one function each.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 
 use serde::Serialize;
 use turnbuckle_protocol::method::{self, Method};
@@ -26,10 +27,12 @@ impl Client {
         name: impl Into<String>,
         arguments: impl Serialize,
     ) -> Call<ToolOutput> {
-        let call = ToolCall::new(name, &arguments);
-        Call::new(self, async move |client: Client, options: Options| {
-            client.call_as_known(&call?, &options).await
-        })
+        match ToolCall::new(name, &arguments) {
+            Ok(call) => Call::new(self, move |client: Client, options: Options| async move {
+                client.call_as_known(&call, &options).await
+            }),
+            Err(error) => Call::new(self, |_, _| ready(Err(error))),
+        }
     }
 
     /// Lists the tools, page by page.

@@ -10,7 +10,7 @@ mod posted;
 mod session;
 mod stream;
 
-use std::{sync::Arc, time::Duration};
+use std::{mem::take, sync::Arc, time::Duration};
 
 use ::http::{
     HeaderName, HeaderValue, Method, StatusCode,
@@ -88,7 +88,7 @@ impl Endpoint {
     /// Posts a request and waits for its answer.
     pub(crate) async fn request(
         &self,
-        outgoing: Outgoing,
+        outgoing: &mut Outgoing,
         hub: &Arc<Hub>,
     ) -> Result<Answer, TransportError> {
         let closed = self.shared.closing.closed();
@@ -102,7 +102,7 @@ impl Endpoint {
 
     async fn exchange(
         &self,
-        mut outgoing: Outgoing,
+        outgoing: &mut Outgoing,
         hub: &Arc<Hub>,
     ) -> Result<Answer, TransportError> {
         let shared = &self.shared;
@@ -118,21 +118,21 @@ impl Endpoint {
             true => shared.session.id(),
             false => None,
         };
-        let cancel = CancelOnDrop::new(shared, hub, &outgoing);
+        let cancel = CancelOnDrop::new(shared, hub, outgoing);
         let prepared = shared.session.headers(&outgoing.rules);
         if prepared.is_none() {
             let headers = &mut outgoing.headers;
             headers.extend(message::version(&outgoing.rules));
             headers.extend(session.clone().map(|id| (MCP_SESSION_ID, id)));
         }
-        let posted = Posted::new(shared, hub, &outgoing, session, prepared);
+        let posted = Posted::new(shared, hub, outgoing, session, prepared);
         hub.tap(Direction::Sent, &outgoing.body);
-        let body = Bytes::from(outgoing.body);
+        let body = Bytes::from(take(&mut outgoing.body));
         let answer = async {
             let (headers, login) = (posted.headers(&outgoing.headers), posted.login());
             let response = shared
                 .wire
-                .send(&Method::POST, &shared.url, headers, body, login)
+                .send(&Method::POST, &shared.url, headers, &body, login)
                 .await?;
             if begins && response.status().is_success() {
                 shared.session.begin(response.headers())?;
@@ -201,10 +201,13 @@ impl Endpoint {
         let shared = Arc::clone(&self.shared);
         Some(async move {
             let (method, body) = (Method::DELETE, Bytes::new());
-            let deleted =
-                shared
-                    .wire
-                    .send(&method, &shared.url, headers[..].into(), body, Login::Never);
+            let deleted = shared.wire.send(
+                &method,
+                &shared.url,
+                headers[..].into(),
+                &body,
+                Login::Never,
+            );
             // Whatever it says, also that it does not let clients end sessions: there is nothing more to do.
             let _ = tokio::time::timeout(GOODBYE, deleted).await;
         })
@@ -246,7 +249,7 @@ impl Shared {
                 &Method::GET,
                 &self.url,
                 headers[..].into(),
-                Bytes::new(),
+                &Bytes::new(),
                 login,
             )
             .await
@@ -267,7 +270,7 @@ impl Shared {
         };
         let response = self
             .wire
-            .send(&Method::POST, &self.url, headers, message.into(), login)
+            .send(&Method::POST, &self.url, headers, &message.into(), login)
             .await?;
         match response.status() {
             status if status.is_success() => {

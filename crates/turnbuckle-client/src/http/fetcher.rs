@@ -93,9 +93,7 @@ impl Fetcher {
         let body = Bytes::from(request.body);
         let mut redirects = Redirects::up_to(REDIRECTS);
         loop {
-            let sent = wire
-                .once(&method, &url, headers[..].into(), body.clone())
-                .await;
+            let sent = wire.once(&method, &url, headers[..].into(), &body).await;
             let response = sent.map_err(failed)?;
             if !response.status().is_redirection() {
                 return read(response).await.map_err(failed);

@@ -2,7 +2,10 @@
 
 mod line;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    mem::take,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use ::http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use bytes::Bytes;
@@ -54,7 +57,7 @@ impl HttpSse {
     /// Posts a request and waits for its answer on the stream.
     pub(crate) async fn request(
         &self,
-        outgoing: Outgoing,
+        outgoing: &mut Outgoing,
         hub: &Arc<Hub>,
     ) -> Result<Answer, TransportError> {
         let begins = outgoing.method == method::INITIALIZE.name;
@@ -73,8 +76,8 @@ impl HttpSse {
         };
         hub.tap(Direction::Sent, &outgoing.body);
         let login = Login::Allowed(outgoing.held.as_deref());
-        let body = outgoing.body.into();
-        let mut headers = outgoing.headers;
+        let body = take(&mut outgoing.body).into();
+        let mut headers = take(&mut outgoing.headers);
         headers.extend(message::version(&outgoing.rules));
         let post = post(&self.wire, &line, headers, body, login);
         let answer = tokio::select! {
@@ -181,7 +184,7 @@ async fn post(
     login: Login<'_>,
 ) -> Result<Response, super::HttpError> {
     headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
-    wire.send(&Method::POST, &line.post, headers[..].into(), body, login)
+    wire.send(&Method::POST, &line.post, headers[..].into(), &body, login)
         .await
 }
 

@@ -125,14 +125,14 @@ impl Wire {
         method: &Method,
         url: &Url,
         headers: RequestHeaders<'_>,
-        body: Bytes,
+        body: &Bytes,
         login: Login<'_>,
     ) -> Result<Response, HttpError> {
         if let Some(authorization) = &self.authorization {
             let sent = self.authorized(authorization, method, url, headers, body, login);
             return Box::pin(sent).await;
         }
-        match self.once(method, url, headers, body.clone()).await {
+        match self.once(method, url, headers, body).await {
             Ok(response) if response.status().is_redirection() => {
                 Box::pin(self.redirected(response, method, headers, body)).await
             }
@@ -145,13 +145,13 @@ impl Wire {
         mut response: Response,
         method: &Method,
         headers: RequestHeaders<'_>,
-        body: Bytes,
+        body: &Bytes,
     ) -> Result<Response, HttpError> {
         let mut redirects = Redirects::up_to(REDIRECTS);
         while response.status().is_redirection() {
             let next = redirects.follow(method, &response)?;
             response.skip().await;
-            response = self.once(method, &next, headers, body.clone()).await?;
+            response = self.once(method, &next, headers, body).await?;
         }
         Ok(response)
     }
@@ -173,7 +173,7 @@ impl Wire {
         method: &Method,
         url: &Url,
         headers: RequestHeaders<'_>,
-        body: Bytes,
+        body: &Bytes,
     ) -> Result<Response, HttpError> {
         if !self.reaches(url) {
             return Err(HttpError::OtherOrigin {
@@ -191,6 +191,15 @@ impl Wire {
                 },
             }
         }
+        // Rare, and would make every request as large.
+        Box::pin(self.first_on_connection(url, request)).await
+    }
+
+    async fn first_on_connection(
+        &self,
+        url: &Url,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response, HttpError> {
         let mut lease = self.connect(url).await?;
         match lease.sender.send_request(request).await {
             Ok(response) => Response::new(response, lease, url, self.limits.body),
@@ -203,11 +212,11 @@ impl Wire {
         method: &Method,
         url: &Url,
         headers: RequestHeaders<'_>,
-        body: Bytes,
+        body: &Bytes,
     ) -> Request<Full<Bytes>> {
         let prepared = headers.prepared.unwrap_or(&self.headers);
         let headers = prepared.with(headers.own, body.len());
-        let mut request = Request::new(Full::new(body));
+        let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = method.clone();
         *request.uri_mut() = url.target().clone();
         *request.headers_mut() = headers;

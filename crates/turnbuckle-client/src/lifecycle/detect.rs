@@ -154,9 +154,9 @@ async fn first_question(
         true => asking.hub.limits.probe,
         false => asking.patience,
     };
-    let question = asking.question(DISCOVER, &params, Arc::clone(rules))?;
+    let mut question = asking.question(DISCOVER, &params, Arc::clone(rules))?;
     let held = question.held.clone();
-    let answer = asking.transport.request(question, asking.hub);
+    let answer = asking.transport.request(&mut question, asking.hub);
     match within(limit, held.as_deref(), answer).await {
         Ok(Ok(answer)) => Ok(judge(&answer, asking.transport.is_http())),
         Ok(Err(TransportError::Refused(refusal))) if tells_legacy(refusal.status) => {
@@ -238,9 +238,9 @@ impl Asking<'_> {
         params: &impl Serialize,
         rules: Arc<Rules>,
     ) -> Result<Answer, ConnectError> {
-        let question = self.question(method, params, rules)?;
+        let mut question = self.question(method, params, rules)?;
         let (limit, held) = (self.patience, question.held.clone());
-        let answer = self.transport.request(question, self.hub);
+        let answer = self.transport.request(&mut question, self.hub);
         match within(limit, held.as_deref(), answer).await {
             Ok(answer) => Ok(answer?),
             Err(_) => Err(ConnectError::TimedOut { method, limit }),

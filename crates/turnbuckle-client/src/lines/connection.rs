@@ -1,5 +1,6 @@
 //! One connection that all requests share.
 
+use std::mem::take;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::JoinHandle;
@@ -52,7 +53,7 @@ impl Connection {
     /// Sends a request and waits for its answer.
     pub(crate) async fn request(
         &self,
-        outgoing: Outgoing,
+        outgoing: &mut Outgoing,
         hub: &Arc<Hub>,
     ) -> Result<Answer, TransportError> {
         let writer = self.writer()?;
@@ -60,13 +61,13 @@ impl Connection {
         let mut cancel = CancelOnDrop {
             connection: self,
             hub,
-            id: Some(outgoing.id),
+            id: Some(outgoing.id.clone()),
             cancellable: outgoing.rules.cancellable(outgoing.method),
         };
         hub.tap(Direction::Sent, &outgoing.body);
         let queued = tokio::select! {
             biased;
-            queued = writer.queue(outgoing.body) => queued,
+            queued = writer.queue(take(&mut outgoing.body)) => queued,
             // There may never be room, but there may be an end.
             ended = &mut answer => {
                 cancel.id = None;

@@ -65,7 +65,7 @@ async fn once(
 ) -> Outcome {
     let inner = &client.inner;
     let id = inner.ids.next();
-    let outgoing = match request(client, &id, filter, options) {
+    let mut outgoing = match request(client, &id, filter, options) {
         Ok(outgoing) => outgoing,
         Err(error) => return Outcome::Failed(error),
     };
@@ -74,7 +74,7 @@ async fn once(
         inbox: inner.hub.subscriptions.open(id.clone()),
         id,
     };
-    let mut answer = std::pin::pin!(inner.transport.request(outgoing, &inner.hub));
+    let mut answer = std::pin::pin!(inner.transport.request(&mut outgoing, &inner.hub));
     let first = expired(options.patience.silence, options.held.as_deref());
     let mut first = std::pin::pin!(first);
     let mut acknowledged = false;

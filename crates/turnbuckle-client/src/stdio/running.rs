@@ -42,7 +42,7 @@ impl Running {
 
     pub(crate) async fn request(
         &self,
-        outgoing: Outgoing,
+        outgoing: &mut Outgoing,
         hub: &Arc<Hub>,
     ) -> Result<Answer, TransportError> {
         if !outgoing.rules.session {

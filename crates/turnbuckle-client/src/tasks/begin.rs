@@ -49,24 +49,29 @@ impl Client {
         }
     }
 
-    /// Waits for the outcome of a reply that is a task; any other is the outcome itself.
+    /// Waits for the outcome of a reply that is a task, and makes a call again that has to be one. Any other reply is the
+    /// outcome itself.
     pub(crate) async fn settled(
         &self,
-        mut reply: Reply,
-        tool: &str,
+        reply: Result<Reply, CallError>,
+        call: &ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
+        let mut reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => return self.called_as_task_after(error, call, options).await,
+        };
         match created(&mut reply, false)? {
-            Some(task) => self.awaited(task, tool, options).await,
+            Some(task) => self.awaited(task, call.tool(), options).await,
             None => Ok(reply),
         }
     }
 
     /// Makes a call again, as a task, that was refused because its tool is only called so. Any other error is returned.
-    pub(crate) async fn called_as_task_after(
+    async fn called_as_task_after(
         &self,
         error: CallError,
-        call: ToolCall,
+        call: &ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
         let refused = error
@@ -75,7 +80,7 @@ impl Client {
         if !refused || self.task_support(call.tool()).await? != TaskSupport::Required {
             return Err(error);
         }
-        self.called_as_task(call, options).await
+        self.called_as_task(call.clone(), options).await
     }
 
     /// Makes a call as a task, and waits for its outcome.

@@ -24,27 +24,26 @@ impl Client {
     ) -> Result<ToolOutput, CallError> {
         let tool = call.tool();
         let tasks = self.asks_for_tasks();
-        let only_as_task = || {
-            let known = self.inner.tools.get(tool);
-            known.is_some_and(|tool| tool.only_as_task)
-        };
         // What is rare lies on the heap: every call would be as large as the largest of its branches.
-        let reply = if tasks && only_as_task() {
+        let reply = if tasks && self.only_as_task(tool) {
             Box::pin(self.called_as_task(call.clone(), options)).await?
         } else {
-            match self.send_call(call, options).await {
-                Ok(reply) if reply.kind == ResultType::Task => {
-                    Box::pin(self.settled(reply, tool, options)).await?
-                }
-                Ok(reply) => reply,
-                Err(error) if tasks => {
-                    Box::pin(self.called_as_task_after(error, call.clone(), options)).await?
-                }
-                Err(error) => return Err(error),
+            let reply = self.send_call(call, options).await;
+            let may_be_task = reply
+                .as_ref()
+                .map_or(tasks, |it| it.kind == ResultType::Task);
+            match may_be_task {
+                true => Box::pin(self.settled(reply, call, options)).await?,
+                false => reply?,
             }
         };
         complete(CALL.name, &reply)?;
         self.output(Some(tool), reply.read(CALL.name)?)
+    }
+
+    fn only_as_task(&self, tool: &str) -> bool {
+        let known = self.inner.tools.get(tool);
+        known.is_some_and(|tool| tool.only_as_task)
     }
 
     /// Calls a tool with the headers that belong to its arguments; the reply may be a task.
@@ -123,11 +122,10 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError> {
         let headers = self.param_headers(call)?;
-        match self.call_plainly(call, headers, options).await {
-            Err(error) if is_mismatch(&error) => {
-                Box::pin(self.call_with_other_headers(error, call, options)).await
-            }
-            outcome => outcome,
+        let reply = self.call_plainly(call, headers, options).await;
+        match reply.as_ref().is_err_and(is_mismatch) {
+            true => Box::pin(self.call_with_other_headers(reply, call, options)).await,
+            false => reply,
         }
     }
 
@@ -135,7 +133,7 @@ impl Client {
     /// made once more.
     async fn call_with_other_headers(
         &self,
-        error: CallError,
+        refused: Result<Reply, CallError>,
         call: &ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
@@ -144,7 +142,7 @@ impl Client {
         self.ensure_pinned(call.tool()).await?;
         let changed = self.param_headers(call)?;
         match changed == sent {
-            true => Err(error),
+            true => refused,
             false => self.call_plainly(call, changed, options).await,
         }
     }
@@ -159,7 +157,7 @@ impl Client {
             name: Some(call.tool()),
             headers,
         };
-        self.ask_in_rounds(CALL, call, beside, options).await
+        self.ask_in_rounds(CALL, call, &beside, options).await
     }
 
     fn param_headers(&self, call: &ToolCall) -> Result<HeaderList, CallError> {

@@ -41,7 +41,7 @@ impl Line {
         let headers = [(ACCEPT, HeaderValue::from_static("text/event-stream"))];
         let (method, body) = (Method::GET, Bytes::new());
         let response = wire
-            .send(&method, url, headers[..].into(), body, login)
+            .send(&method, url, headers[..].into(), &body, login)
             .await?;
         let at = response.url().clone();
         let mut events = stream(response).await?;

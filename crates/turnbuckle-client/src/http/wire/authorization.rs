@@ -80,7 +80,7 @@ impl Wire {
         method: &Method,
         url: &Url,
         headers: RequestHeaders<'_>,
-        body: Bytes,
+        body: &Bytes,
         login: Login<'_>,
     ) -> Result<Response, HttpError> {
         let mut url = url.clone();
@@ -92,7 +92,7 @@ impl Wire {
             let credentials = login.hold(authorization.0.credentials(sending)).await?;
             let own = &with(headers.own, &credentials)?;
             let headers = RequestHeaders { own, ..headers };
-            let response = self.once(method, &url, headers, body.clone()).await?;
+            let response = self.once(method, &url, headers, body).await?;
             authorization.hear(&response);
             if response.status().is_redirection() {
                 let next = redirects.follow(method, &response)?;

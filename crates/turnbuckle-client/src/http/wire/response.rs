@@ -17,9 +17,12 @@ const SHOWN: usize = 200;
 /// How much of a body is read although nobody wants it.
 const SKIPPED: usize = 64 * 1024;
 
-/// The head of a response, its body yet to be read.
+/// The head of a response, its body yet to be read. On the heap, as it is handed on often.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub(crate) struct Response(Box<Received>);
+
+#[derive(Debug)]
+struct Received {
     response: ::http::Response<Arriving>,
     url: Url,
     limit: usize,
@@ -41,11 +44,11 @@ impl Response {
         url: &Url,
         limit: usize,
     ) -> Result<Self, HttpError> {
-        let response = Self {
+        let response = Self(Box::new(Received {
             response: response.map(|body| Arriving::new(body, lease)),
             url: url.clone(),
             limit,
-        };
+        }));
         match response.header(CONTENT_ENCODING) {
             None | Some("" | "identity") => Ok(response),
             Some(encoding) => Err(HttpError::Encoded {
@@ -55,17 +58,17 @@ impl Response {
     }
 
     pub(crate) fn status(&self) -> StatusCode {
-        self.response.status()
+        self.0.response.status()
     }
 
     /// Returns a header if it is text; only the first of several.
     pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
-        self.response.headers().get(name)?.to_str().ok()
+        self.0.response.headers().get(name)?.to_str().ok()
     }
 
     /// Returns all headers.
     pub(crate) fn headers(&self) -> &::http::HeaderMap {
-        self.response.headers()
+        self.0.response.headers()
     }
 
     /// Says what the body claims to be.
@@ -81,7 +84,7 @@ impl Response {
 
     /// Returns where it came from, redirects followed.
     pub(crate) fn url(&self) -> &Url {
-        &self.url
+        &self.0.url
     }
 
     /// Reads a body of JSON to its end, or begins to read events.
@@ -95,12 +98,14 @@ impl Response {
 
     /// Reads the events of a stream.
     pub(crate) fn events(self) -> Events {
-        Events::new(self.response.into_body(), self.limit)
+        let limit = self.0.limit;
+        Events::new(self.0.response.into_body(), limit)
     }
 
     /// Reads the whole body.
     pub(crate) fn bytes(self) -> impl Future<Output = Result<Bytes, HttpError>> {
-        self.response.into_body().whole(self.limit)
+        let limit = self.0.limit;
+        self.0.response.into_body().whole(limit)
     }
 
     /// Reads what a response that is no answer says, and lets go of the rest.
@@ -110,7 +115,7 @@ impl Response {
 
     /// Reads a body that says nothing, so that its connection can be used again; gives up if it does not end.
     pub(crate) async fn skip(self) {
-        let mut body = self.response.into_body();
+        let mut body = self.0.response.into_body();
         if body.is_over() {
             return;
         }
@@ -138,7 +143,7 @@ impl Response {
 
     /// Reads how the body begins.
     pub(super) async fn excerpt(self) -> String {
-        let mut body = self.response.into_body();
+        let mut body = self.0.response.into_body();
         let mut beginning = Vec::new();
         // A character has at most four bytes.
         while beginning.len() < SHOWN * 4 {

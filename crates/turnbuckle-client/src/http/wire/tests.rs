@@ -19,13 +19,19 @@ fn limited(fake: &FakeHttp, path: &str, limits: Limits) -> (Wire, Url) {
 
 async fn post(wire: &Wire, url: &Url) -> Result<Response, HttpError> {
     let body = Bytes::from_static(b"{}");
-    wire.send(&Method::POST, url, [][..].into(), body, Login::Never)
+    wire.send(&Method::POST, url, [][..].into(), &body, Login::Never)
         .await
 }
 
 async fn get(wire: &Wire, url: &Url) -> Result<Response, HttpError> {
-    wire.send(&Method::GET, url, [][..].into(), Bytes::new(), Login::Never)
-        .await
+    wire.send(
+        &Method::GET,
+        url,
+        [][..].into(),
+        &Bytes::new(),
+        Login::Never,
+    )
+    .await
 }
 
 /// Posts to a fake that gives this one reply.
@@ -41,13 +47,8 @@ async fn a_request_arrives_as_it_was_meant() {
     let (wire, url) = wire_to(&fake, "/mcp?x=1");
     let own = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
 
-    let response = wire.send(
-        &Method::POST,
-        &url,
-        own[..].into(),
-        Bytes::from_static(b"{\"b\":2}"),
-        Login::Never,
-    );
+    let body = Bytes::from_static(b"{\"b\":2}");
+    let response = wire.send(&Method::POST, &url, own[..].into(), &body, Login::Never);
     let body = response.await.unwrap().bytes().await.unwrap();
 
     assert_eq!(body, r#"{"a":1}"#);
