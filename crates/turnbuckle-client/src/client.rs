@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::{Implementation, LogLevel};
 
-pub(crate) use asking::{Beside, Reply, complete};
+pub(crate) use asking::{Beside, Reply, complete, over_unless};
 
 use crate::builder::ClientBuilder;
 use crate::error::TransportError;

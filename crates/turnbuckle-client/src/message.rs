@@ -160,6 +160,15 @@ pub(crate) fn headers(rules: &Rules, method: &'static str, name: Option<&str>) -
     headers
 }
 
+/// Names those headers, where there are any.
+pub(crate) fn own_headers(rules: &Rules) -> &'static [HeaderName] {
+    static MIRRORED: [HeaderName; 2] = [METHOD, NAME];
+    match rules.mirrored {
+        true => &MIRRORED,
+        false => &[],
+    }
+}
+
 /// Makes the headers of a message that is no request: only which revision is spoken, where that is said.
 pub(crate) fn version_header(rules: &Rules) -> HeaderList {
     version(rules).into_iter().collect()

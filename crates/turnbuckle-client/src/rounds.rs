@@ -7,22 +7,24 @@
 mod questions;
 mod visits;
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::method::Method;
-use turnbuckle_protocol::types::{GetPromptParams, InputResponses, ReadResourceParams, ResultType};
+use turnbuckle_protocol::types::{
+    CallToolParams, GetPromptParams, InputResponses, ReadResourceParams, ResultType,
+};
 
 pub(crate) use questions::Question;
 
 use crate::call::Options;
-use crate::client::{Beside, Client, Reply, complete};
+use crate::client::{Beside, Client, Reply, complete, over_unless};
 use crate::error::CallError;
 use crate::held::Held;
 use crate::lowered::Lowered;
-use crate::tools::ToolCall;
 
 /// Parameters that can carry answers.
 pub(crate) trait Answerable: Lowered {
@@ -41,14 +43,7 @@ macro_rules! answerable {
     )*};
 }
 
-answerable!(GetPromptParams, ReadResourceParams);
-
-impl Answerable for ToolCall {
-    fn answer(&mut self, responses: InputResponses, state: Option<String>) {
-        self.params.input_responses = (!responses.is_empty()).then_some(responses);
-        self.params.request_state = state;
-    }
-}
+answerable!(CallToolParams, GetPromptParams, ReadResourceParams);
 
 impl Client {
     /// Asks as often as the server has questions, within the bounds of the call.
@@ -61,9 +56,11 @@ impl Client {
     ) -> Result<Reply, CallError> {
         let begun = Begun::now(options);
         let first = self.ask_once(method, params, beside, options).await;
-        if is_settled(&first) {
-            return first;
-        }
+        let first = match over_unless(first, asks_or_fails) {
+            Break(reply) => return reply,
+            Continue(first) => first,
+        };
+        // Rare, and would make every call as large.
         let (params, left) = (params.clone(), begun.left(options));
         let further = self.ask_further(method, params, beside, left, first);
         Box::pin(further).await
@@ -121,9 +118,10 @@ impl Client {
     }
 }
 
-/// Says whether there is nothing to answer, and nothing that might help.
-fn is_settled(reply: &Result<Reply, CallError>) -> bool {
-    matches!(reply, Ok(reply) if reply.kind != ResultType::InputRequired)
+fn asks_or_fails(reply: &Result<Reply, CallError>) -> bool {
+    reply
+        .as_ref()
+        .map_or(true, |reply| reply.kind == ResultType::InputRequired)
 }
 
 /// When a round began.

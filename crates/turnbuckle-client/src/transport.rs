@@ -3,6 +3,7 @@
 //! A call knows no transport, and a transport knows no calls: it carries messages, and says which one answers
 //! which. What differs between revisions comes along as [`Rules`].
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use turnbuckle_protocol::RequestId;
@@ -49,17 +50,18 @@ pub(crate) enum Transport {
 
 impl Transport {
     /// Sends a request and waits for its answer; dropping the future cancels it. What is sent is taken out of it.
-    pub(crate) async fn request(
-        &self,
-        outgoing: &mut Outgoing,
-        hub: &Arc<Hub>,
-    ) -> Result<Answer, TransportError> {
+    ///
+    /// On the heap, for every request would be as large as one of the largest kind.
+    pub(crate) fn request<'r>(
+        &'r self,
+        outgoing: &'r mut Outgoing,
+        hub: &'r Arc<Hub>,
+    ) -> Pin<Box<dyn Future<Output = Result<Answer, TransportError>> + Send + 'r>> {
         match self {
-            Self::Lines(connection) => connection.request(outgoing, hub).await,
-            Self::Child(running) => running.request(outgoing, hub).await,
-            Self::Http(endpoint) => endpoint.request(outgoing, hub).await,
-            // The rarest, and the largest: every other request would be as large.
-            Self::HttpSse(server) => Box::pin(server.request(outgoing, hub)).await,
+            Self::Lines(connection) => Box::pin(connection.request(outgoing, hub)),
+            Self::Child(running) => Box::pin(running.request(outgoing, hub)),
+            Self::Http(endpoint) => Box::pin(endpoint.request(outgoing, hub)),
+            Self::HttpSse(server) => Box::pin(server.request(outgoing, hub)),
         }
     }
 

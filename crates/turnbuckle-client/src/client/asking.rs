@@ -1,5 +1,6 @@
 //! One request and its answer: dressed as the revision wants it, timed, and read.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -218,6 +219,17 @@ impl Reply {
             serde_json::from_str(self.result.as_str()).map_err(|error| invalid(method, &error))?;
         result.raise(self.rules.revision);
         Ok(result)
+    }
+}
+
+/// Breaks with a reply unless something follows it. By value: what a future has only looked at stays part of it.
+pub(crate) fn over_unless(
+    reply: Result<Reply, CallError>,
+    something_follows: impl FnOnce(&Result<Reply, CallError>) -> bool,
+) -> ControlFlow<Result<Reply, CallError>, Result<Reply, CallError>> {
+    match something_follows(&reply) {
+        true => ControlFlow::Continue(reply),
+        false => ControlFlow::Break(reply),
     }
 }
 

@@ -10,7 +10,11 @@ use crate::hub::Hub;
 use crate::progress::Watching;
 
 /// Waits until patience is at its end, and says which part of it.
-pub(super) async fn expired(options: &Options, hub: &Hub, watching: Option<&Watching>) -> Duration {
+pub(super) fn expired<'c>(
+    options: &'c Options,
+    hub: &'c Hub,
+    watching: Option<&'c Watching>,
+) -> impl Future<Output = Duration> + 'c {
     let call = Waiting {
         options,
         hub,
@@ -18,16 +22,16 @@ pub(super) async fn expired(options: &Options, hub: &Hub, watching: Option<&Watc
         begun: Instant::now(),
         held_before: options.held.as_deref().map(Held::total),
     };
-    let mut end = call.end();
-    while let Some((at, limit)) = end {
-        sleep_until(at).await;
-        end = call.end();
-        // Whatever happened in the meantime, it did not move the end.
-        if end.is_some_and(|(later, _)| later <= at) {
-            return limit;
+    async move {
+        while let Some((end, limit)) = call.end() {
+            sleep_until(end).await;
+            // Whatever happened in the meantime may have moved it.
+            if call.end().is_some_and(|(now, _)| now <= end) {
+                return limit;
+            }
         }
+        std::future::pending().await
     }
-    std::future::pending().await
 }
 
 /// A call that waits.

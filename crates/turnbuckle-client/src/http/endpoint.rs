@@ -74,7 +74,7 @@ impl Endpoint {
     pub(super) fn new(wire: Wire, url: Url) -> Self {
         let posting = [(ACCEPT, EITHER), (CONTENT_TYPE, JSON)];
         let shared = Shared {
-            posting: wire.headers().prepared(posting),
+            posting: wire.headers().prepared(posting, &[]),
             wire,
             url,
             session: Session::default(),

@@ -21,7 +21,11 @@ const ROOM: usize = 12;
 
 /// The headers of every request; their values print as `***`.
 #[derive(Clone)]
-pub(crate) struct Headers(HeaderMap);
+pub(crate) struct Headers {
+    all: HeaderMap,
+    /// Those of them that have no value yet: a request has one, or goes without.
+    places: &'static [HeaderName],
+}
 
 /// Why a header cannot be sent with every request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,17 +53,20 @@ pub enum BadHeader {
 
 impl Headers {
     pub(crate) fn new() -> Self {
-        Self(HeaderMap::from_iter([(USER_AGENT, OURS)]))
+        Self {
+            all: HeaderMap::from_iter([(USER_AGENT, OURS)]),
+            places: &[],
+        }
     }
 
     /// Says whom requests are for, and that we could unpack nothing: a small body that unpacks to a huge one would pass
     /// every limit.
     pub(super) fn address(&mut self, origin: &Origin) {
-        if !self.0.contains_key(HOST) {
-            self.0.insert(HOST, origin.host_header());
+        if !self.all.contains_key(HOST) {
+            self.all.insert(HOST, origin.host_header());
         }
         let identity = HeaderValue::from_static("identity");
-        self.0.insert(ACCEPT_ENCODING, identity);
+        self.all.insert(ACCEPT_ENCODING, identity);
     }
 
     /// Adds a header; one of the same name stays, except for our own.
@@ -75,22 +82,27 @@ impl Headers {
         let mut value = value.map_err(|_| BadHeader::Value { name: owned() })?;
         value.set_sensitive(true);
         if key == USER_AGENT {
-            self.0.remove(USER_AGENT);
+            self.all.remove(USER_AGENT);
         }
-        self.0.append(key, value);
+        self.all.append(key, value);
         Ok(())
     }
 
     /// Says whether there are credentials among them.
     pub(super) fn authorize(&self) -> bool {
-        self.0.contains_key(AUTHORIZATION)
+        self.all.contains_key(AUTHORIZATION)
     }
 
     /// Makes the headers of one request: these, and its own, which win.
     pub(crate) fn with(&self, own: &[(HeaderName, HeaderValue)], length: usize) -> HeaderMap {
-        let mut all = self.0.clone();
+        let mut all = self.all.clone();
         for (name, value) in own {
             all.insert(name, value.clone());
+        }
+        for place in self.places {
+            if !own.iter().any(|(name, _)| name == place) {
+                all.remove(place);
+            }
         }
         if let Some(place) = all.get_mut(CONTENT_LENGTH) {
             *place = length.into();
@@ -99,18 +111,24 @@ impl Headers {
     }
 
     /// Adds what requests with a body have in common. They are copied then, which takes less than putting them together.
+    ///
+    /// What most of them have, each its own, gets a place, as their length does: if it were added later, all others would
+    /// have to move.
     pub(crate) fn prepared(
         &self,
         common: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+        places: &'static [HeaderName],
     ) -> Self {
         let mut all = HeaderMap::with_capacity(ROOM);
-        all.extend(self.0.clone());
-        // A place for the length of the body: if one were added later, all others would have to move.
+        all.extend(self.all.clone());
         all.insert(CONTENT_LENGTH, 0.into());
         for (name, value) in common {
             all.insert(name, value);
         }
-        Self(all)
+        for place in places {
+            all.insert(place, HeaderValue::from_static(""));
+        }
+        Self { all, places }
     }
 }
 
@@ -158,13 +176,15 @@ fn is_reserved(name: &HeaderName) -> bool {
 
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hidden = self.0.keys().map(|name| (name, "***"));
+        let hidden = self.all.keys().map(|name| (name, "***"));
         f.debug_map().entries(hidden).finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ::http::header::{FROM, RANGE};
+
     use super::*;
 
     #[test]
@@ -227,14 +247,19 @@ mod tests {
         headers.add("x-a", "1").unwrap();
         headers.add("x-a", "2").unwrap();
         let value = HeaderValue::from_static;
-        let prepared = headers.prepared([(ACCEPT, value("a/b")), (CONTENT_TYPE, value("c/d"))]);
+        let prepared = headers.prepared(
+            [(ACCEPT, value("a/b")), (CONTENT_TYPE, value("c/d"))],
+            &[RANGE, FROM],
+        );
 
-        let all = prepared.with(&[(CONTENT_TYPE, value("e/f"))], 17);
+        let all = prepared.with(&[(CONTENT_TYPE, value("e/f")), (FROM, value("me"))], 17);
 
         assert_eq!(all.get_all("x-a").iter().count(), 2);
         assert_eq!(all[ACCEPT], "a/b");
         assert_eq!(all[CONTENT_TYPE], "e/f");
         assert_eq!(all[CONTENT_LENGTH], "17");
+        assert_eq!(all[FROM], "me");
+        assert!(!all.contains_key(RANGE));
         assert!(!headers.with(&[], 17).contains_key(CONTENT_LENGTH));
     }
 }

@@ -29,7 +29,7 @@ impl Client {
     ) -> Result<Started, CallError> {
         if self.asks_for_tasks() && self.task_support(call.tool()).await? != TaskSupport::Forbidden
         {
-            call.params.task = Some(wish(&options));
+            call.ask_for_task(wish(&options));
         }
         self.started(call, options).await
     }
@@ -37,7 +37,7 @@ impl Client {
     /// Makes a call whose parameters say whether a task is wanted.
     async fn started(&self, call: ToolCall, options: Options) -> Result<Started, CallError> {
         let tool = call.tool().to_owned();
-        let wanted = call.params.task.is_some();
+        let wanted = call.wants_task();
         let mut reply = self.send_call(&call, &options).await?;
         match created(&mut reply, wanted)? {
             Some(task) => Ok(Started::Task(Task::created(self, task, tool, options))),
@@ -89,7 +89,7 @@ impl Client {
         mut call: ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        call.params.task = Some(wish(options));
+        call.ask_for_task(wish(options));
         let tool = call.tool().to_owned();
         let mut reply = self.send_call(&call, options).await?;
         match created(&mut reply, true)? {

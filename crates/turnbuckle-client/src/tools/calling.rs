@@ -1,5 +1,7 @@
 //! Calls of tools: the headers that go along, and what has to hold of the output.
 
+use std::ops::ControlFlow::{Break, Continue};
+
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method::{self, Method};
 use turnbuckle_protocol::types::{CallToolResult, ResultType, Tool};
@@ -7,7 +9,7 @@ use turnbuckle_protocol::types::{CallToolResult, ResultType, Tool};
 use super::known::{KnownTools, Uses};
 use super::{ToolCall, ToolOutput, mirrored};
 use crate::call::Options;
-use crate::client::{Beside, Client, Reply, complete};
+use crate::client::{Beside, Client, Reply, complete, over_unless};
 use crate::error::CallError;
 use crate::message::HeaderList;
 use crate::oddity::Oddity;
@@ -29,12 +31,9 @@ impl Client {
             Box::pin(self.called_as_task(call.clone(), options)).await?
         } else {
             let reply = self.send_call(call, options).await;
-            let may_be_task = reply
-                .as_ref()
-                .map_or(tasks, |it| it.kind == ResultType::Task);
-            match may_be_task {
-                true => Box::pin(self.settled(reply, call, options)).await?,
-                false => reply?,
+            match over_unless(reply, |reply| may_be_task(reply, tasks)) {
+                Break(reply) => reply?,
+                Continue(reply) => Box::pin(self.settled(reply, call, options)).await?,
             }
         };
         complete(CALL.name, &reply)?;
@@ -53,9 +52,14 @@ impl Client {
         options: &Options,
     ) -> Result<Reply, CallError> {
         self.ensure_pinned(call.tool()).await?;
-        match self.uses().mirrors {
-            true => self.call_with_headers(call, options).await,
-            false => self.call_plainly(call, HeaderList::new(), options).await,
+        let beside = self.beside(call)?;
+        let reply = self.ask_in_rounds(CALL, call, &beside, options).await;
+        let mirrors = self.uses().mirrors;
+        match over_unless(reply, |reply| mirrors && is_mismatch(reply)) {
+            Break(reply) => reply,
+            Continue(reply) => {
+                Box::pin(self.call_with_other_headers(reply, beside, call, options)).await
+            }
         }
     }
 
@@ -115,49 +119,32 @@ impl Client {
         }
     }
 
-    /// Repeats marked arguments in headers.
-    async fn call_with_headers(
-        &self,
-        call: &ToolCall,
-        options: &Options,
-    ) -> Result<Reply, CallError> {
-        let headers = self.param_headers(call)?;
-        let reply = self.call_plainly(call, headers, options).await;
-        match reply.as_ref().is_err_and(is_mismatch) {
-            true => Box::pin(self.call_with_other_headers(reply, call, options)).await,
-            false => reply,
-        }
-    }
-
     /// The server wants other headers than were sent, so its tools have changed: they are listed again, and the call is
     /// made once more.
     async fn call_with_other_headers(
         &self,
         refused: Result<Reply, CallError>,
+        sent: Beside<'_>,
         call: &ToolCall,
         options: &Options,
     ) -> Result<Reply, CallError> {
-        let sent = self.param_headers(call)?;
         self.look_up(call.tool()).await;
         self.ensure_pinned(call.tool()).await?;
-        let changed = self.param_headers(call)?;
-        match changed == sent {
+        let changed = self.beside(call)?;
+        match changed.headers == sent.headers {
             true => refused,
-            false => self.call_plainly(call, changed, options).await,
+            false => self.ask_in_rounds(CALL, call, &changed, options).await,
         }
     }
 
-    async fn call_plainly(
-        &self,
-        call: &ToolCall,
-        headers: HeaderList,
-        options: &Options,
-    ) -> Result<Reply, CallError> {
-        let beside = Beside {
-            name: Some(call.tool()),
-            headers,
+    /// Repeats the name of the tool, and marked arguments, in headers.
+    fn beside<'c>(&self, call: &'c ToolCall) -> Result<Beside<'c>, CallError> {
+        let headers = match self.uses().mirrors {
+            true => self.param_headers(call)?,
+            false => HeaderList::new(),
         };
-        self.ask_in_rounds(CALL, call, &beside, options).await
+        let name = Some(call.tool());
+        Ok(Beside { name, headers })
     }
 
     fn param_headers(&self, call: &ToolCall) -> Result<HeaderList, CallError> {
@@ -197,8 +184,14 @@ impl Client {
     }
 }
 
-fn is_mismatch(error: &CallError) -> bool {
-    error
-        .rpc()
-        .is_some_and(|error| error.code == code::HEADER_MISMATCH)
+fn may_be_task(reply: &Result<Reply, CallError>, tasks: bool) -> bool {
+    match reply {
+        Ok(reply) => reply.kind == ResultType::Task,
+        Err(_) => tasks,
+    }
+}
+
+fn is_mismatch(reply: &Result<Reply, CallError>) -> bool {
+    let error = reply.as_ref().err().and_then(CallError::rpc);
+    error.is_some_and(|error| error.code == code::HEADER_MISMATCH)
 }

@@ -12,13 +12,15 @@ use turnbuckle_protocol::{Revision, Versioned};
 
 use crate::error::CallError;
 use crate::lowered::Lowered;
+use crate::rounds::Answerable;
 
 /// What `tools/call` carries. The arguments are JSON text from the beginning: hardly anybody looks into them.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolCall {
-    /// All but the arguments.
-    pub(crate) params: CallToolParams,
+    tool: String,
     arguments: Option<Box<RawValue>>,
+    /// What few calls have: answers to questions, or the wish for a task.
+    more: Option<Box<CallToolParams>>,
 }
 
 impl ToolCall {
@@ -38,14 +40,30 @@ impl ToolCall {
             _ => return Err(unsendable("the arguments are no object".to_owned())),
         };
         Ok(Self {
-            params: CallToolParams::new(tool),
+            tool: tool.into(),
             arguments,
+            more: None,
         })
     }
 
     /// Returns the name of the tool.
     pub(crate) fn tool(&self) -> &str {
-        &self.params.name
+        &self.tool
+    }
+
+    /// Says whether it is to become a task.
+    pub(crate) fn wants_task(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| more.task.is_some())
+    }
+
+    /// Asks for a task.
+    pub(crate) fn ask_for_task(&mut self, wish: TaskMetadata) {
+        self.more().task = Some(wish);
+    }
+
+    fn more(&mut self) -> &mut CallToolParams {
+        let none = || Box::new(CallToolParams::new(""));
+        self.more.get_or_insert_with(none)
     }
 
     /// Reads the arguments, for those who have to look into them.
@@ -69,12 +87,13 @@ impl Serialize for ToolCall {
             #[serde(skip_serializing_if = "Option::is_none")]
             task: Option<&'a TaskMetadata>,
         }
+        let more = self.more.as_deref();
         let written = Written {
-            name: &self.params.name,
+            name: &self.tool,
             arguments: self.arguments.as_deref(),
-            input_responses: self.params.input_responses.as_ref(),
-            request_state: self.params.request_state.as_deref(),
-            task: self.params.task.as_ref(),
+            input_responses: more.and_then(|more| more.input_responses.as_ref()),
+            request_state: more.and_then(|more| more.request_state.as_deref()),
+            task: more.and_then(|more| more.task.as_ref()),
         };
         written.serialize(serializer)
     }
@@ -82,19 +101,19 @@ impl Serialize for ToolCall {
 
 impl Lowered for ToolCall {
     fn lowered(&self, to: Revision) -> Cow<'_, Self> {
-        // The name and the arguments alone, as of nearly every call, are the same in all revisions.
-        let CallToolParams {
-            input_responses: None,
-            request_state: None,
-            task: None,
-            ..
-        } = &self.params
-        else {
-            let mut call = self.clone();
-            call.params.lower(to);
-            return Cow::Owned(call);
-        };
-        Cow::Borrowed(self)
+        // The name and the arguments alone are the same in all revisions.
+        if self.more.is_none() {
+            return Cow::Borrowed(self);
+        }
+        let mut call = self.clone();
+        call.more().lower(to);
+        Cow::Owned(call)
+    }
+}
+
+impl Answerable for ToolCall {
+    fn answer(&mut self, responses: InputResponses, state: Option<String>) {
+        self.more().answer(responses, state);
     }
 }
 
@@ -107,12 +126,13 @@ mod tests {
     #[test]
     fn it_is_written_as_the_protocol_has_it() {
         let mut call = ToolCall::new("echo", &json!({ "message": "a\nb" })).unwrap();
-        call.params.request_state = Some("s".to_owned());
-        call.params.task = Some(TaskMetadata::default());
+        call.more().request_state = Some("s".to_owned());
+        call.ask_for_task(TaskMetadata::default());
 
         let written = serde_json::to_value(&call).unwrap();
 
-        let mut params = call.params.clone();
+        let mut params = call.more().clone();
+        params.name = call.tool().to_owned();
         params.arguments = call.arguments();
         assert_eq!(written, serde_json::to_value(&params).unwrap());
         assert_eq!(written["arguments"], json!({ "message": "a\nb" }));
@@ -122,9 +142,9 @@ mod tests {
     fn what_a_revision_does_not_know_is_left_out_of_a_copy() {
         let plain = ToolCall::new("echo", &json!({ "message": "hi" })).unwrap();
         let mut wish = plain.clone();
-        wish.params.task = Some(TaskMetadata::default());
+        wish.ask_for_task(TaskMetadata::default());
         let mut again = plain.clone();
-        again.params.request_state = Some("s".to_owned());
+        again.more().request_state = Some("s".to_owned());
 
         for revision in Revision::ALL {
             let written = |call: &ToolCall| serde_json::to_value(&*call.lowered(revision)).unwrap();

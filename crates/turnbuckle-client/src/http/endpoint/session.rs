@@ -66,7 +66,8 @@ impl Session {
     pub(super) fn prepare(&self, rules: &Arc<Rules>, posting: &Headers) {
         let mut state = self.lock();
         let id = state.id.clone().map(|id| (MCP_SESSION_ID, id));
-        let headers = posting.prepared(message::version(rules).into_iter().chain(id));
+        let common = message::version(rules).into_iter().chain(id);
+        let headers = posting.prepared(common, message::own_headers(rules));
         state.agreed = Some((Arc::clone(rules), Arc::new(headers)));
     }
 
