@@ -7,6 +7,7 @@ mod methods;
 mod telling;
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -131,6 +132,11 @@ impl Inner {
     /// Returns what was agreed upon; it may change when a session is begun anew.
     pub(crate) fn agreed(&self) -> Arc<Agreed> {
         self.agreed.load_full()
+    }
+
+    /// The same for a moment only, which takes less.
+    pub(crate) fn agreed_now(&self) -> impl Deref<Target = Arc<Agreed>> {
+        self.agreed.load()
     }
 
     /// Returns from which level on log messages are wanted.

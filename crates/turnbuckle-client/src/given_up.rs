@@ -1,7 +1,7 @@
 //! The requests that we gave up: what still comes for them is late, and not odd.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use turnbuckle_protocol::RequestId;
 
@@ -14,16 +14,16 @@ pub(crate) struct GivenUp(Mutex<VecDeque<RequestId>>);
 
 /// A request that counts as given up when this is dropped before it was answered.
 #[derive(Debug)]
-pub(crate) struct Unanswered {
-    given_up: Arc<GivenUp>,
+pub(crate) struct Unanswered<'g> {
+    given_up: &'g GivenUp,
     id: Option<RequestId>,
 }
 
 impl GivenUp {
     /// Begins to look after a request.
-    pub(crate) fn unless_answered(self: &Arc<Self>, id: RequestId) -> Unanswered {
+    pub(crate) fn unless_answered(&self, id: RequestId) -> Unanswered<'_> {
         Unanswered {
-            given_up: Arc::clone(self),
+            given_up: self,
             id: Some(id),
         }
     }
@@ -53,14 +53,14 @@ impl GivenUp {
     }
 }
 
-impl Unanswered {
+impl Unanswered<'_> {
     /// Says that it was answered, or that there will be no answer.
     pub(crate) fn answered(mut self) {
         self.id = None;
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
             self.given_up.note(id);

@@ -40,7 +40,7 @@ const LAG: usize = 256;
 pub(crate) struct Hub {
     pub(crate) limits: Limits,
     pub(crate) watchers: Arc<Watchers>,
-    pub(crate) given_up: Arc<GivenUp>,
+    pub(crate) given_up: GivenUp,
     pub(crate) signals: broadcast::Sender<Signal>,
     /// The listen requests that are open, by their ids.
     pub(crate) subscriptions: Subscriptions,
@@ -79,7 +79,7 @@ impl Hub {
     pub(crate) fn new(limits: Limits, listeners: Listeners) -> Arc<Self> {
         Arc::new(Self {
             watchers: Arc::default(),
-            given_up: Arc::default(),
+            given_up: GivenUp::default(),
             signals: broadcast::Sender::new(LAG),
             subscriptions: Subscriptions::default(),
             cache: Mutex::new(Cache::new(limits.kept_answers, limits.kept_bytes)),

@@ -110,26 +110,18 @@ impl Endpoint {
         if begins {
             shared.session.forget();
         }
-        let session = match outgoing.rules.session {
-            // Somebody is about to begin a new one, or failed to: who asks now has to begin it, or wait for it.
-            true if !begins && !shared.session.is_begun() => {
-                return Err(TransportError::SessionEnded);
-            }
-            true => shared.session.id(),
-            false => None,
-        };
-        let cancel = CancelOnDrop::new(shared, hub, outgoing);
-        let prepared = shared.session.headers(&outgoing.rules);
+        let (session, prepared) = shared.session.going_along(&outgoing.rules, begins)?;
         if prepared.is_none() {
             let headers = &mut outgoing.headers;
             headers.extend(message::version(&outgoing.rules));
             headers.extend(session.clone().map(|id| (MCP_SESSION_ID, id)));
         }
-        let posted = Posted::new(shared, hub, outgoing, session, prepared);
         hub.tap(Direction::Sent, &outgoing.body);
         let body = Bytes::from(take(&mut outgoing.body));
+        let cancel = CancelOnDrop::new(shared, hub, outgoing);
+        let posted = Posted::new(shared, hub, outgoing, session, prepared);
         let answer = async {
-            let (headers, login) = (posted.headers(&outgoing.headers), posted.login());
+            let (headers, login) = (posted.headers(), posted.login());
             let response = shared
                 .wire
                 .send(&Method::POST, &shared.url, headers, &body, login)

@@ -123,7 +123,7 @@ impl Client {
 
     /// Says whether calls of tools become tasks by being asked to, and the server takes them so.
     pub(crate) fn asks_for_tasks(&self) -> bool {
-        let agreed = self.inner.agreed();
+        let agreed = self.inner.agreed_now();
         if agreed.rules.tasks != TaskDesign::Asked {
             return false;
         }

@@ -112,10 +112,10 @@ impl Client {
     }
 
     fn uses(&self) -> Uses {
-        let rules = self.inner.rules();
+        let agreed = self.inner.agreed_now();
         Uses {
-            mirrors: rules.mirrored && self.inner.transport.is_http(),
-            promises: rules.promises,
+            mirrors: agreed.rules.mirrored && self.inner.transport.is_http(),
+            promises: agreed.rules.promises,
         }
     }
 

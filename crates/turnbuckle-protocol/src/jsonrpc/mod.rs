@@ -31,6 +31,7 @@ pub(crate) use number::Integer;
 pub use object::{Members, Object};
 pub use params::Params;
 pub use scan::MAX_DEPTH;
+pub(crate) use text::plain_length;
 pub use text::string_value;
 pub use write::{
     write_error, write_error_with_null_id, write_notification, write_request, write_result,

@@ -68,7 +68,7 @@ fn hex(digits: &str) -> u32 {
 ///
 /// Most strings are names and end within two words of eight bytes.
 #[inline]
-pub(super) fn plain_length(bytes: &[u8]) -> usize {
+pub(crate) fn plain_length(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     for _ in 0..2 {
         let Some((word, after)) = rest.split_first_chunk() else {

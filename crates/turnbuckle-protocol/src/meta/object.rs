@@ -8,6 +8,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
+use crate::jsonrpc::plain_length;
+
 /// How deep it may be nested: what is deeper could not be read again.
 const DEPTH: u8 = 120;
 
@@ -67,9 +69,9 @@ impl<'de> Deserialize<'de> for Object {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<String, A::Error> {
-                let mut text = Vec::with_capacity(128);
+                let mut text = String::with_capacity(128);
                 Copied::into(&mut text).visit_map(map)?;
-                String::from_utf8(text).map_err(A::Error::custom)
+                Ok(text)
             }
         }
 
@@ -82,12 +84,12 @@ impl<'de> Deserialize<'de> for Object {
 
 /// Writes down a value as it is read, whatever it is read from.
 struct Copied<'t> {
-    text: &'t mut Vec<u8>,
+    text: &'t mut String,
     depth: u8,
 }
 
 impl<'t> Copied<'t> {
-    fn into(text: &'t mut Vec<u8>) -> Self {
+    fn into(text: &'t mut String) -> Self {
         Self { text, depth: 0 }
     }
 
@@ -103,7 +105,9 @@ impl<'t> Copied<'t> {
     }
 
     fn write<E: Error>(self, value: impl serde::Serialize) -> Result<(), E> {
-        serde_json::to_writer(self.text, &value).map_err(E::custom)
+        let written = serde_json::to_string(&value).map_err(E::custom)?;
+        self.text.push_str(&written);
+        Ok(())
     }
 }
 
@@ -139,7 +143,14 @@ impl<'de> Visitor<'de> for Copied<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        self.write(value)
+        if plain_length(value.as_bytes()) < value.len() {
+            return self.write(value);
+        }
+        // Nothing in it needs an escape, as in nearly all of them.
+        self.text.push('"');
+        self.text.push_str(value);
+        self.text.push('"');
+        Ok(())
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
@@ -155,35 +166,35 @@ impl<'de> Visitor<'de> for Copied<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        self.text.push(b'[');
+        self.text.push('[');
         let begun = self.text.len();
         loop {
             let before = self.text.len();
             if before > begun {
-                self.text.push(b',');
+                self.text.push(',');
             }
             if seq.next_element_seed(self.inside()?)?.is_none() {
                 self.text.truncate(before);
-                self.text.push(b']');
+                self.text.push(']');
                 return Ok(());
             }
         }
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        self.text.push(b'{');
+        self.text.push('{');
         let begun = self.text.len();
         loop {
             let before = self.text.len();
             if before > begun {
-                self.text.push(b',');
+                self.text.push(',');
             }
             if map.next_key_seed(self.inside()?)?.is_none() {
                 self.text.truncate(before);
-                self.text.push(b'}');
+                self.text.push('}');
                 return Ok(());
             }
-            self.text.push(b':');
+            self.text.push(':');
             map.next_value_seed(self.inside()?)?;
         }
     }

@@ -15,50 +15,57 @@ use crate::{
 };
 
 /// Tells the server that nobody waits any more, unless it turns out not to be needed.
-pub(super) struct CancelOnDrop(Option<Pending>);
+pub(super) struct CancelOnDrop<'r> {
+    shared: &'r Arc<Shared>,
+    hub: &'r Arc<Hub>,
+    outgoing: &'r Outgoing,
+    needed: bool,
+}
 
-struct Pending {
+impl<'r> CancelOnDrop<'r> {
+    pub(super) fn new(shared: &'r Arc<Shared>, hub: &'r Arc<Hub>, outgoing: &'r Outgoing) -> Self {
+        let rules = &outgoing.rules;
+        Self {
+            shared,
+            hub,
+            outgoing,
+            needed: !rules.drop_cancels && rules.cancellable(outgoing.method),
+        }
+    }
+
+    /// The request is over.
+    pub(super) fn not_needed(mut self) {
+        self.needed = false;
+    }
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        // A session that ends takes its requests along.
+        if !self.needed || self.shared.closing.is_closed() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let cancellation = Cancellation {
+                shared: Arc::clone(self.shared),
+                hub: Arc::clone(self.hub),
+                id: self.outgoing.id.clone(),
+                rules: Arc::clone(&self.outgoing.rules),
+            };
+            runtime.spawn(cancellation.send());
+        }
+    }
+}
+
+struct Cancellation {
     shared: Arc<Shared>,
     hub: Arc<Hub>,
     id: RequestId,
     rules: Arc<Rules>,
 }
 
-impl CancelOnDrop {
-    pub(super) fn new(shared: &Arc<Shared>, hub: &Arc<Hub>, outgoing: &Outgoing) -> Self {
-        let rules = &outgoing.rules;
-        let needed = !rules.drop_cancels && rules.cancellable(outgoing.method);
-        Self(needed.then(|| Pending {
-            shared: Arc::clone(shared),
-            hub: Arc::clone(hub),
-            id: outgoing.id.clone(),
-            rules: Arc::clone(rules),
-        }))
-    }
-
-    /// The request is over.
-    pub(super) fn not_needed(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        let Some(pending) = self.0.take() else {
-            return;
-        };
-        // A session that ends takes its requests along.
-        if pending.shared.closing.is_closed() {
-            return;
-        }
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(pending.cancel());
-        }
-    }
-}
-
-impl Pending {
-    async fn cancel(self) {
+impl Cancellation {
+    async fn send(self) {
         let mut notification = Vec::new();
         let params = CancelledParams::new(self.id.clone());
         if write_notification(&mut notification, method::CANCELLED.name, &params).is_err() {

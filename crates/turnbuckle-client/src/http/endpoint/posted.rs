@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use ::http::{HeaderName, HeaderValue, StatusCode};
+use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
-use turnbuckle_protocol::{RequestId, codec::headers::MediaType};
+use turnbuckle_protocol::codec::headers::MediaType;
 
 use super::Shared;
 use crate::{
     answer::{Answer, HttpFacts},
     error::TransportError,
-    held::Held,
     http::{
         answering::{self, refused},
         headers::{Headers, RequestHeaders},
@@ -19,7 +18,6 @@ use crate::{
     },
     hub::Hub,
     incoming::{self, Received},
-    lifecycle::Rules,
     traffic::Direction,
     transport::Outgoing,
 };
@@ -31,11 +29,9 @@ const ATTEMPTS: u32 = 5;
 pub(super) struct Posted<'e> {
     shared: &'e Shared,
     hub: &'e Arc<Hub>,
-    id: RequestId,
-    rules: Arc<Rules>,
+    outgoing: &'e Outgoing,
     session: Option<HeaderValue>,
     prepared: Option<Arc<Headers>>,
-    held: Option<Arc<Held>>,
 }
 
 /// Where a stream broke off.
@@ -49,34 +45,29 @@ impl<'e> Posted<'e> {
     pub(super) fn new(
         shared: &'e Shared,
         hub: &'e Arc<Hub>,
-        outgoing: &Outgoing,
+        outgoing: &'e Outgoing,
         session: Option<HeaderValue>,
         prepared: Option<Arc<Headers>>,
     ) -> Self {
         Self {
             shared,
             hub,
-            id: outgoing.id.clone(),
-            rules: Arc::clone(&outgoing.rules),
+            outgoing,
             session,
             prepared,
-            held: outgoing.held.clone(),
         }
     }
 
     pub(super) fn login(&self) -> Login<'_> {
-        Login::Allowed(self.held.as_deref())
+        Login::Allowed(self.outgoing.held.as_deref())
     }
 
     /// Returns the headers to post it with.
-    pub(super) fn headers<'h>(
-        &'h self,
-        own: &'h [(HeaderName, HeaderValue)],
-    ) -> RequestHeaders<'h> {
+    pub(super) fn headers(&self) -> RequestHeaders<'_> {
         let prepared = self.prepared.as_deref().unwrap_or(&self.shared.posting);
         RequestHeaders {
             prepared: Some(prepared),
-            own,
+            own: &self.outgoing.headers,
         }
     }
 
@@ -99,7 +90,7 @@ impl<'e> Posted<'e> {
     fn refusal(&self, refusal: Refusal) -> Result<Answer, TransportError> {
         match refusal.status {
             StatusCode::NOT_FOUND if self.session.is_some() => Err(TransportError::SessionEnded),
-            _ => answering::answer(refusal, &self.id, self.hub),
+            _ => answering::answer(refusal, &self.outgoing.id, self.hub),
         }
     }
 
@@ -111,7 +102,8 @@ impl<'e> Posted<'e> {
             other => self.hub.receive(other),
         })?;
         answer.ok_or_else(|| TransportError::NotAnAnswer {
-            reason: broken.unwrap_or_else(|| format!("nothing in it answers request {}", self.id)),
+            reason: broken
+                .unwrap_or_else(|| format!("nothing in it answers request {}", self.outgoing.id)),
         })
     }
 
@@ -130,7 +122,10 @@ impl<'e> Posted<'e> {
             };
             place.note(&events);
             drop(events);
-            let after = place.after.as_ref().filter(|_| self.rules.resumable);
+            let after = place
+                .after
+                .as_ref()
+                .filter(|_| self.outgoing.rules.resumable);
             let after = after.ok_or(ended)?;
             events = self.resume(after, &place.pause).await?;
         }
@@ -164,7 +159,7 @@ impl<'e> Posted<'e> {
             let resumed = self
                 .shared
                 .get(
-                    &self.rules,
+                    &self.outgoing.rules,
                     self.session.as_ref(),
                     Some(after),
                     self.login(),
@@ -194,13 +189,13 @@ impl<'e> Posted<'e> {
         });
         let mut found = None;
         incoming::read(bytes, |received| match received {
-            Received::Answer { id, outcome } if found.is_none() && id == self.id => {
+            Received::Answer { id, outcome } if found.is_none() && id == self.outgoing.id => {
                 found = Some(Ok(outcome));
             }
             // What names no request can mean none but the one that was posted.
             Received::Complaint(error) if found.is_none() => found = Some(Ok(Err(error))),
             Received::BadAnswer { id, error }
-                if found.is_none() && id.as_ref().is_none_or(|id| *id == self.id) =>
+                if found.is_none() && id.as_ref().is_none_or(|id| *id == self.outgoing.id) =>
             {
                 found = Some(Err(error.message));
             }

@@ -7,6 +7,7 @@ use tokio::task::AbortHandle;
 
 use super::MCP_SESSION_ID;
 use crate::{
+    error::TransportError,
     http::{headers::Headers, wire::HttpError},
     lifecycle::Rules,
     message::{self, HeaderList},
@@ -28,21 +29,27 @@ struct State {
 }
 
 impl Session {
-    /// Says whether the handshake is done.
-    pub(super) fn is_begun(&self) -> bool {
-        self.lock().begun
-    }
-
     /// Returns the id that every request has to repeat.
     pub(super) fn id(&self) -> Option<HeaderValue> {
         self.lock().id.clone()
     }
 
-    /// Returns the headers of a request that goes by these rules, if they are what was agreed.
-    pub(super) fn headers(&self, rules: &Arc<Rules>) -> Option<Arc<Headers>> {
+    /// Returns the id that goes along with a request, and its headers, if its rules are what was agreed.
+    pub(super) fn going_along(
+        &self,
+        rules: &Arc<Rules>,
+        begins: bool,
+    ) -> Result<(Option<HeaderValue>, Option<Arc<Headers>>), TransportError> {
         let state = self.lock();
-        let (agreed, headers) = state.agreed.as_ref()?;
-        Arc::ptr_eq(agreed, rules).then(|| Arc::clone(headers))
+        let id = match rules.session {
+            // Somebody is about to begin a new one, or failed to: who asks now has to begin it, or wait for it.
+            true if !begins && !state.begun => return Err(TransportError::SessionEnded),
+            true => state.id.clone(),
+            false => None,
+        };
+        let agreed = state.agreed.as_ref();
+        let agreed = agreed.filter(|(agreed, _)| Arc::ptr_eq(agreed, rules));
+        Ok((id, agreed.map(|(_, headers)| Arc::clone(headers))))
     }
 
     /// Takes the id from the answer to `initialize`; there need not be one.
