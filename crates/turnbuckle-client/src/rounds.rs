@@ -7,6 +7,7 @@
 mod questions;
 mod visits;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow::{Break, Continue};
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ impl Client {
             Continue(first) => first,
         };
         // Rare, and would make every call as large.
-        let (params, left) = (params.clone(), begun.left(options));
+        let left = begun.left(options);
         let further = self.ask_further(method, params, beside, left, first);
         Box::pin(further).await
     }
@@ -70,12 +71,13 @@ impl Client {
     async fn ask_further<P: Answerable>(
         &self,
         method: &'static Method,
-        mut params: P,
+        params: &P,
         beside: &Beside<'_>,
         // All rounds together have one total; what answering takes in between is not the server's time.
         mut options: Options,
         mut reply: Result<Reply, CallError>,
     ) -> Result<Reply, CallError> {
+        let mut params = Cow::Borrowed(params);
         let mut visited = visits::Visited::default();
         let mut round = 0;
         loop {
@@ -92,11 +94,11 @@ impl Client {
                 Ok(reply) => {
                     let questions = questions::Questions::of(method.name, &reply)?;
                     let (responses, state) = self.answer_all(method.name, questions).await?;
-                    params.answer(responses, state);
+                    params.to_mut().answer(responses, state);
                 }
             }
             let begun = Begun::now(&options);
-            reply = self.ask_once(method, &params, beside, &options).await;
+            reply = self.ask_once(method, &*params, beside, &options).await;
             options = begun.left(&options);
             round += 1;
         }

@@ -90,8 +90,9 @@ impl Meta {
         key: impl Into<String>,
         value: impl Into<Value>,
     ) -> Option<Value> {
+        let (key, value) = (key.into(), value.into());
         let mut map = self.take();
-        let replaced = map.insert(key.into(), value.into());
+        let replaced = map.insert(key, value);
         *self = Self::unchecked(map);
         replaced
     }
@@ -103,6 +104,7 @@ impl Meta {
 
     /// Removes a value and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.get(key)?;
         let mut map = self.take();
         // Shifting keeps the order of the others.
         let value = map.shift_remove(key);

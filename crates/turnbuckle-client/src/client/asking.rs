@@ -76,6 +76,7 @@ impl Client {
             }
             outcome => return outcome,
         };
+        drop(request);
         let anew = self.ask_anew(agreed, source, method, params, beside, options);
         Box::pin(anew).await
     }

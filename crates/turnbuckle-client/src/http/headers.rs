@@ -121,6 +121,9 @@ impl Headers {
     ) -> Self {
         let mut all = HeaderMap::with_capacity(ROOM);
         all.extend(self.all.clone());
+        for place in self.places {
+            all.remove(place);
+        }
         all.insert(CONTENT_LENGTH, 0.into());
         for (name, value) in common {
             all.insert(name, value);

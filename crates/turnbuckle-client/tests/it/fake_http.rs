@@ -170,8 +170,11 @@ impl FakeHttp {
 impl Seen {
     /// A header as text; empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
-        let value = self.headers.get(name);
-        value.map_or("", |value| value.to_str().unwrap())
+        let Some(value) = self.headers.get(name) else {
+            return "";
+        };
+        assert!(!value.is_empty(), "{name} was sent, and says nothing");
+        value.to_str().unwrap()
     }
 
     /// The body as JSON; null if it is none.

@@ -213,6 +213,20 @@ async fn elsewhere_marks_mean_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_asks_for_nothing_by_name_has_no_header_for_it() {
+    let fake = modern(|_| json!({ "tools": [trip()] }), |_| None);
+    let client = connect(&fake).await;
+
+    client.tools().all().await.unwrap();
+    client.ping().await.unwrap();
+
+    for seen in fake.seen() {
+        assert_eq!(seen.header("mcp-method"), seen.rpc());
+        assert_eq!(seen.header("mcp-name"), "", "{}", seen.rpc());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_argument_that_no_header_can_hold_is_not_sent() {
     let fake = modern(|_| json!({ "tools": [trip()] }), |_| None);
     let client = connect(&fake).await;

@@ -10,11 +10,14 @@ use serde_json::{Map, Value};
 
 use crate::jsonrpc::plain_length;
 
-/// How deep it may be nested: what is deeper could not be read again.
-const DEPTH: u8 = 120;
+/// How many levels it may have: those that can be read again.
+const LEVELS: u8 = 127;
+
+/// How names begin that mean something else to those who read the text.
+const NOT_A_NAME: &str = "$serde_json::private::";
 
 /// A JSON object.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Object {
     /// Nothing if it was never text.
     text: String,
@@ -48,6 +51,12 @@ impl From<Map<String, Value>> for Object {
             text: String::new(),
             read: map.into(),
         }
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
     }
 }
 
@@ -85,22 +94,29 @@ impl<'de> Deserialize<'de> for Object {
 /// Writes down a value as it is read, whatever it is read from.
 struct Copied<'t> {
     text: &'t mut String,
-    depth: u8,
+    /// How many levels there may be from here on.
+    levels: u8,
 }
 
 impl<'t> Copied<'t> {
     fn into(text: &'t mut String) -> Self {
-        Self { text, depth: 0 }
+        let levels = LEVELS;
+        Self { text, levels }
     }
 
-    /// The same for what is inside.
-    fn inside<E: Error>(&mut self) -> Result<Copied<'_>, E> {
-        match self.depth {
-            DEPTH => Err(E::custom("nested too deep")),
-            depth => Ok(Copied {
-                text: self.text,
-                depth: depth + 1,
-            }),
+    /// Goes one level down.
+    fn inside<E: Error>(self) -> Result<Self, E> {
+        let Self { text, levels } = self;
+        let left = levels.checked_sub(1);
+        let levels = left.ok_or_else(|| E::custom("nested too deep"))?;
+        Ok(Self { text, levels })
+    }
+
+    /// The same, for one part of it.
+    fn part(&mut self) -> Copied<'_> {
+        Copied {
+            text: self.text,
+            levels: self.levels,
         }
     }
 
@@ -142,6 +158,14 @@ impl<'de> Visitor<'de> for Copied<'_> {
         self.write(value)
     }
 
+    fn visit_i128<E: Error>(self, value: i128) -> Result<(), E> {
+        self.write(i64::try_from(value).map_err(E::custom)?)
+    }
+
+    fn visit_u128<E: Error>(self, value: u128) -> Result<(), E> {
+        self.write(u64::try_from(value).map_err(E::custom)?)
+    }
+
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
         if plain_length(value.as_bytes()) < value.len() {
             return self.write(value);
@@ -165,43 +189,74 @@ impl<'de> Visitor<'de> for Copied<'_> {
         deserializer.deserialize_any(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        self.text.push('[');
-        let begun = self.text.len();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let mut inside = self.inside()?;
+        inside.text.push('[');
+        let begun = inside.text.len();
         loop {
-            let before = self.text.len();
+            let before = inside.text.len();
             if before > begun {
-                self.text.push(',');
+                inside.text.push(',');
             }
-            if seq.next_element_seed(self.inside()?)?.is_none() {
-                self.text.truncate(before);
-                self.text.push(']');
+            if seq.next_element_seed(inside.part())?.is_none() {
+                inside.text.truncate(before);
+                inside.text.push(']');
                 return Ok(());
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        self.text.push('{');
-        let begun = self.text.len();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut inside = self.inside()?;
+        inside.text.push('{');
+        let begun = inside.text.len();
         loop {
-            let before = self.text.len();
+            let before = inside.text.len();
             if before > begun {
-                self.text.push(',');
+                inside.text.push(',');
             }
-            if map.next_key_seed(self.inside()?)?.is_none() {
-                self.text.truncate(before);
-                self.text.push('}');
+            if map.next_key_seed(Name(inside.part()))?.is_none() {
+                inside.text.truncate(before);
+                inside.text.push('}');
                 return Ok(());
             }
-            self.text.push(':');
-            map.next_value_seed(self.inside()?)?;
+            inside.text.push(':');
+            map.next_value_seed(inside.part())?;
+        }
+    }
+}
+
+/// The name of a member, which is text in every format.
+struct Name<'t>(Copied<'t>);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<(), E> {
+        match name.starts_with(NOT_A_NAME) {
+            true => Err(E::custom(
+                "a member that only looks like a number or like JSON",
+            )),
+            false => self.0.visit_str(name),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::de::value::{self, MapDeserializer};
     use serde_json::json;
 
     use super::*;
@@ -246,15 +301,49 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_is_refused_wherever_it_comes_from() {
-        let nested = |depth| (0..depth).fold(json!(1), |inner, _| json!([inner]));
-        let object = |depth| serde_json::from_value::<Object>(json!({ "a": nested(depth) }));
+    fn it_nests_as_deep_as_any_json() {
+        for depth in 110..140 {
+            let text = format!(r#"{{"a":{}1{}}}"#, "[".repeat(depth), "]".repeat(depth));
+            let expected = serde_json::from_str::<Map<String, Value>>(&text);
 
-        let deep = object(usize::from(DEPTH) - 1).unwrap();
+            match (of(&text), expected) {
+                (Ok(object), Ok(expected)) => assert_eq!(*object.get(), expected),
+                (object, expected) => assert_eq!(object.is_ok(), expected.is_ok(), "{depth}"),
+            }
+        }
+        assert!(of(&format!(r#"{{"a":{}"#, "[".repeat(100_000))).is_err());
+    }
 
-        assert_eq!(deep.get()["a"], nested(usize::from(DEPTH) - 1));
-        assert!(object(usize::from(DEPTH)).is_err());
-        assert!(of(&format!(r#"{{"a":{}1"#, "[".repeat(100_000))).is_err());
+    #[test]
+    fn what_could_not_be_read_again_is_refused_wherever_it_comes_from() {
+        let nested = (0..200).fold(json!(1), |inner, _| json!([inner]));
+        let numbered = MapDeserializer::<_, value::Error>::new([(7_u32, 1)].into_iter());
+
+        assert!(serde_json::from_value::<Object>(json!({ "a": nested })).is_err());
+        assert!(Object::deserialize(numbered).is_err());
+        for token in ["RawValue", "Number"] {
+            let text = format!(r#"{{"keep":1,"a":{{"$serde_json::private::{token}":"nope"}}}}"#);
+            assert!(of(&text).is_err(), "{token}");
+        }
+    }
+
+    #[test]
+    fn numbers_come_through_exactly() {
+        for number in [0.945_270_695_553_922_3, 1e-7, 5e-324, f64::MAX, -0.0, 1.5] {
+            let object: Object = serde_json::from_value(json!({ "a": number })).unwrap();
+            assert_eq!(object.get()["a"], json!(number));
+        }
+    }
+
+    #[test]
+    fn it_looks_the_same_before_and_after_somebody_looked() {
+        let object = of(r#"{"a":1}"#).unwrap();
+
+        let before = format!("{object:?}");
+        object.get();
+
+        assert_eq!(before, format!("{object:?}"));
+        assert_eq!(before, format!("{:?}", Object::from(object.get().clone())));
     }
 
     #[test]
