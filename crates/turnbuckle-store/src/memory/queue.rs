@@ -5,21 +5,19 @@ use std::collections::VecDeque;
 /// First in, first out, with entries that may have lost their meaning meanwhile.
 pub(super) struct Queue<T> {
     entries: VecDeque<T>,
-    /// Look for entries without meaning when there are more than this.
-    compact_at: usize,
 }
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
         Self {
             entries: VecDeque::new(),
-            compact_at: Self::SMALL,
         }
     }
 }
 
 impl<T> Queue<T> {
-    const SMALL: usize = 64;
+    /// So many entries without meaning are not worth a look.
+    const FEW: usize = 64;
 
     pub(super) fn push(&mut self, entry: T) {
         self.entries.push_back(entry);
@@ -45,11 +43,12 @@ impl<T> Queue<T> {
         self.entries.len()
     }
 
-    /// Drops entries without meaning, seldom enough that each push pays for a constant share.
-    pub(super) fn compact(&mut self, has_meaning: impl FnMut(&T) -> bool) {
-        if self.entries.len() > self.compact_at {
+    /// Drops entries without meaning once they are more than the others, of which there are at most `meaning`.
+    ///
+    /// A queue in which all have their meaning is never searched, and else each push pays for a constant share.
+    pub(super) fn compact(&mut self, meaning: usize, has_meaning: impl FnMut(&T) -> bool) {
+        if self.entries.len() > meaning * 2 + Self::FEW {
             self.entries.retain(has_meaning);
-            self.compact_at = Self::SMALL.max(self.entries.len() * 2);
         }
     }
 }

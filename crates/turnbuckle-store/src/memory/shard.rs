@@ -17,6 +17,8 @@ pub(super) struct Shard {
     limits: EventLimits,
     budget: usize,
     used: usize,
+    /// How many events the logs of all streams hold.
+    kept: usize,
     streams: HashMap<StreamId, Stream>,
     sessions: HashMap<SessionId, Siblings>,
     /// All events, oldest first; also some that are gone.
@@ -51,6 +53,7 @@ impl Shard {
             limits,
             budget,
             used: 0,
+            kept: 0,
             streams: HashMap::new(),
             sessions: HashMap::new(),
             events: Queue::default(),
@@ -84,14 +87,16 @@ impl Shard {
         stream.last += 1;
         let sequence = stream.last;
         if !data.is_empty() {
-            let before = stream.cost;
+            let (cost, count) = (stream.cost, stream.log.len());
             stream.push(sequence, data);
             stream.trim(&self.limits);
-            self.used = self.used - before + stream.cost;
+            self.used = self.used - cost + stream.cost;
+            self.kept = self.kept - count + stream.log.len();
             self.events.push((id, sequence));
             self.shrink_to_budget();
-            self.events
-                .compact(|(id, sequence)| holds(&self.streams, *id, *sequence));
+            self.events.compact(self.kept, |(id, sequence)| {
+                holds(&self.streams, *id, *sequence)
+            });
         }
         Ok(EventId {
             stream: id,
@@ -123,7 +128,7 @@ impl Shard {
         let due = deadline(now, self.limits.retention);
         self.finished.push((id, due));
         self.finished
-            .compact(|(id, _)| self.streams.contains_key(id));
+            .compact(self.streams.len(), |(id, _)| self.streams.contains_key(id));
     }
 
     pub(super) fn forget(&mut self, session: &SessionId) {
@@ -185,6 +190,7 @@ impl Shard {
             let before = stream.cost;
             stream.pop();
             self.used = self.used - before + stream.cost;
+            self.kept -= 1;
         }
     }
 
@@ -193,6 +199,7 @@ impl Shard {
             return;
         };
         self.used -= STREAM_COST + stream.cost;
+        self.kept -= stream.log.len();
         if let Some(siblings) = self.sessions.get_mut(&stream.session) {
             siblings.open.remove(&id);
             siblings.finished.remove(&id);
