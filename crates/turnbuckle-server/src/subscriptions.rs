@@ -229,6 +229,14 @@ impl Announcement {
             change,
         }
     }
+
+    /// Says whether it is a change of a list, of which every session is told that may be told anything.
+    pub(crate) fn is_for_everyone(&self) -> bool {
+        matches!(
+            self.change,
+            Change::ToolsChanged | Change::PromptsChanged | Change::ResourcesChanged
+        )
+    }
 }
 
 /// A change in the words of the protocol.

@@ -162,6 +162,7 @@ impl Sink {
 
     /// Sends an event; waits while a connection is slow to read.
     pub(super) async fn send(&self, message: Bytes) {
+        // A stream that is gone went with its session, and so did whoever wanted the answer.
         append(self.store(), self.session(), &self.feed, message).await;
         self.feed.has_room().await;
     }
@@ -189,16 +190,21 @@ impl Sink {
     }
 }
 
-/// Puts an event into the log, then before whoever reads.
-pub(super) async fn append(store: &Store, session: &SessionId, feed: &Feed, message: Bytes) {
-    match store
+/// Puts an event into the log, then before whoever reads. Says whether the stream is still there.
+pub(super) async fn append(
+    store: &Store,
+    session: &SessionId,
+    feed: &Feed,
+    message: Bytes,
+) -> bool {
+    let appended = store
         .events
         .append(session, &feed.stream, message.clone())
-        .await
-    {
-        Ok(id) => feed.push(id, message),
-        // The session is over, and with it the stream.
-        Err(StoreError::Gone { .. }) => {}
+        .await;
+    match appended {
+        Ok(id) => feed.push(id.sequence, message),
+        Err(StoreError::Gone { .. }) => return false,
         Err(error) => tracing::warn!(%error, "an event is lost"),
     }
+    true
 }

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use turnbuckle_store::{EventId, StreamId};
+use turnbuckle_store::StreamId;
 
 use super::presence::lock;
 
@@ -25,15 +25,20 @@ pub(super) struct Feed {
     state: Mutex<State>,
 }
 
+/// An event: its place on the stream, and what it says.
+pub(super) type Numbered = (u64, Bytes);
+
 struct State {
-    queue: VecDeque<(EventId, Bytes)>,
-    /// Whether the queue lacks events that only the log has.
+    /// The event that is read next; mostly it is the only one.
+    first: Option<Numbered>,
+    /// Those behind it.
+    more: VecDeque<Numbered>,
+    /// Whether events are missing here that only the log has.
     overflowed: bool,
-    /// The connection that reads: the latest one.
-    reader: Option<u64>,
+    /// How many connections have read it; only the latest one may.
     readers: u64,
-    /// Since when nobody reads.
-    left: Instant,
+    /// Since when nobody reads; `None` while somebody does.
+    left: Option<Instant>,
     finished: bool,
     hung_up: bool,
     /// Who reads, while there is nothing to take.
@@ -44,12 +49,34 @@ struct State {
 
 /// What a reader finds.
 pub(super) enum Taken {
-    /// Events came.
-    Events,
+    /// This event came, and maybe more.
+    Event(Numbered),
     /// Some events are in the log only.
     SeeLog,
     /// The stream has ended, or the connection is to end.
     End,
+}
+
+impl State {
+    fn has_reader(&self) -> bool {
+        self.left.is_none()
+    }
+
+    fn is_full(&self) -> bool {
+        self.first.is_some() && self.more.len() + 1 >= HIGH_WATER
+    }
+
+    fn push(&mut self, event: Numbered) {
+        match &self.first {
+            None => self.first = Some(event),
+            Some(_) => self.more.push_back(event),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.first = None;
+        self.more.clear();
+    }
 }
 
 impl Feed {
@@ -57,11 +84,11 @@ impl Feed {
         Arc::new(Self {
             stream,
             state: Mutex::new(State {
-                queue: VecDeque::new(),
+                first: None,
+                more: VecDeque::new(),
                 overflowed: false,
-                reader: None,
                 readers: 0,
-                left: Instant::now(),
+                left: Some(Instant::now()),
                 finished: false,
                 hung_up: false,
                 waiting_reader: None,
@@ -71,17 +98,17 @@ impl Feed {
     }
 
     /// Hands an event that is in the log to the connection, if there is one.
-    pub(super) fn push(&self, id: EventId, data: Bytes) {
+    pub(super) fn push(&self, sequence: u64, data: Bytes) {
         let mut state = lock(&self.state);
-        if state.reader.is_none() {
+        if !state.has_reader() {
             return;
         }
-        if state.queue.len() >= HIGH_WATER {
-            state.queue.clear();
+        if state.is_full() {
+            state.clear();
             state.overflowed = true;
         }
         if !state.overflowed {
-            state.queue.push_back((id, data));
+            state.push((sequence, data));
         }
         wake_both(state);
     }
@@ -90,7 +117,7 @@ impl Feed {
     pub(super) async fn has_room(&self) {
         poll_fn(|cx| {
             let mut state = lock(&self.state);
-            if state.reader.is_none() || state.finished || state.queue.len() < HIGH_WATER {
+            if !state.has_reader() || state.finished || !state.is_full() {
                 return Poll::Ready(());
             }
             state.waiting_writer = Some(cx.waker().clone());
@@ -117,8 +144,8 @@ impl Feed {
     pub(super) fn attach(self: &Arc<Self>) -> Attached {
         let mut state = lock(&self.state);
         state.readers += 1;
-        state.reader = Some(state.readers);
-        state.queue.clear();
+        state.left = None;
+        state.clear();
         state.overflowed = false;
         state.hung_up = false;
         let number = state.readers;
@@ -132,8 +159,7 @@ impl Feed {
 
     /// Since when nobody reads; `None` while somebody does.
     pub(super) fn unread_since(&self) -> Option<Instant> {
-        let state = lock(&self.state);
-        state.reader.is_none().then_some(state.left)
+        lock(&self.state).left
     }
 }
 
@@ -151,21 +177,20 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Takes what has come into `queue`, which is empty, or sees to it that `cx` is woken when something does.
-    pub(super) fn poll_take(
-        &self,
-        cx: &Context<'_>,
-        queue: &mut VecDeque<(EventId, Bytes)>,
-    ) -> Poll<Taken> {
+    /// Takes the next event, and what is behind it into `more`, which is empty; or sees to it that `cx` is woken when
+    /// something comes.
+    pub(super) fn poll_take(&self, cx: &Context<'_>, more: &mut VecDeque<Numbered>) -> Poll<Taken> {
         let mut state = lock(&self.feed.state);
-        let taken = if state.reader != Some(self.number) {
+        let taken = if !self.reads(&state) {
             return Poll::Ready(Taken::End);
         } else if state.overflowed {
             state.overflowed = false;
             Taken::SeeLog
-        } else if !state.queue.is_empty() {
-            std::mem::swap(&mut state.queue, queue);
-            Taken::Events
+        } else if let Some(first) = state.first.take() {
+            if !state.more.is_empty() {
+                std::mem::swap(&mut state.more, more);
+            }
+            Taken::Event(first)
         } else if state.finished || state.hung_up {
             Taken::End
         } else {
@@ -178,17 +203,21 @@ impl Attached {
         wake_both(state);
         Poll::Ready(taken)
     }
+
+    /// Says whether no later connection reads in place of this one.
+    fn reads(&self, state: &State) -> bool {
+        state.readers == self.number
+    }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
         let mut state = lock(&self.feed.state);
-        if state.reader != Some(self.number) {
+        if !self.reads(&state) {
             return;
         }
-        state.reader = None;
-        state.left = Instant::now();
-        state.queue.clear();
+        state.left = Some(Instant::now());
+        state.clear();
         state.overflowed = false;
         wake_both(state);
     }

@@ -57,15 +57,17 @@ impl Feeds {
         all
     }
 
-    /// Takes those that nobody has read since a time that is long enough ago.
-    fn take_unread(&mut self, is_over: impl Fn(Instant) -> bool) -> Vec<Arc<Feed>> {
-        let (over, rest) = self
-            .take_all()
-            .into_iter()
-            .partition(|feed| feed.unread_since().is_some_and(&is_over));
+    /// Takes some of them.
+    fn take(&mut self, which: impl FnMut(&Arc<Feed>) -> bool) -> Vec<Arc<Feed>> {
+        let (taken, rest) = self.take_all().into_iter().partition(which);
         self.older = rest;
         self.newest = self.older.pop();
-        over
+        taken
+    }
+
+    /// Takes those that nobody has read since a time that is long enough ago.
+    fn take_unread(&mut self, is_over: impl Fn(Instant) -> bool) -> Vec<Arc<Feed>> {
+        self.take(|feed| feed.unread_since().is_some_and(&is_over))
     }
 }
 
@@ -151,11 +153,13 @@ async fn open(
         Err(error) => return refusal::busy(None, error.to_string()),
     };
     let attached = sink.feed.attach();
-    for feed in present.presence.general.add(&sink.feed) {
-        finish(endpoint, &present.session, &present.presence, &feed).await;
-    }
+    let replaced = present.presence.general.add(&sink.feed);
+    endpoint.presences.join(present.session, &present.presence);
     // Before the client hears of its stream: what changes afterwards must not be missed.
     pump::start(endpoint);
+    for feed in replaced {
+        finish(endpoint, &present.session, &present.presence, &feed).await;
+    }
     let reader = Reader::new(present, Some(attached), sink.start)
         .greet(known.rules().primes_streams)
         .counted(permit);
@@ -164,7 +168,7 @@ async fn open(
 
 impl GeneralStreams {
     /// Adds a stream. Returns those that it replaces because nobody reads them.
-    fn add(&self, feed: &Arc<Feed>) -> Vec<Arc<Feed>> {
+    pub(super) fn add(&self, feed: &Arc<Feed>) -> Vec<Arc<Feed>> {
         let mut feeds = lock(&self.feeds);
         let replaced = feeds.take_unread(|_| true);
         feeds.push(feed.clone());
@@ -179,9 +183,19 @@ impl GeneralStreams {
     /// The stream that the next message goes to: the newest that somebody reads, else the newest.
     pub(super) fn current(&self) -> Option<Arc<Feed>> {
         let feeds = lock(&self.feeds);
-        let read = |feed: &&Arc<Feed>| feed.unread_since().is_none();
-        let mut from_newest = feeds.newest.iter().chain(feeds.older.iter().rev());
-        from_newest.find(read).or(feeds.newest.as_ref()).cloned()
+        let is_read = |feed: &&Arc<Feed>| feed.unread_since().is_none();
+        let newest = feeds.newest.as_ref()?;
+        if feeds.older.is_empty() || is_read(&newest) {
+            return Some(newest.clone());
+        }
+        let mut from_newest = feeds.older.iter().rev();
+        from_newest.find(is_read).or(Some(newest)).cloned()
+    }
+
+    /// Lets go of a stream.
+    pub(super) fn remove(&self, gone: &Arc<Feed>) {
+        let mut feeds = lock(&self.feeds);
+        feeds.take(|feed| Arc::ptr_eq(feed, gone));
     }
 
     /// Takes the streams that nobody has read for a long time.

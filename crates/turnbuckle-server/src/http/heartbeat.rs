@@ -14,8 +14,10 @@ use crate::seldom::Seldom;
 ///
 /// Its timer is not moved for every event, only looked after when it fires: on a busy stream that is once per period.
 pub(super) struct Heartbeat {
-    period: Duration,
+    pub(super) period: Duration,
+    /// When something was sent, unless that was since the last look.
     last: Instant,
+    has_spoken: bool,
     /// When the timer fires, once there is one: most streams end before they are silent.
     due: Instant,
     timer: Option<Seldom<Sleep>>,
@@ -28,18 +30,22 @@ impl Heartbeat {
         Self {
             period,
             last,
+            has_spoken: false,
             due: last + period,
             timer: None,
         }
     }
 
-    /// Notes that something is sent.
-    pub(super) fn spoke(&mut self, now: Instant) {
-        self.last = now;
+    /// Notes that something is sent; when is found out by [`poll`](Self::poll), which follows.
+    pub(super) fn spoke(&mut self) {
+        self.has_spoken = true;
     }
 
     /// Returns what to send when nothing else was sent for a period.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Bytes> {
+        if std::mem::take(&mut self.has_spoken) {
+            self.last = now;
+        }
         let due = self.due;
         let timer = self
             .timer

@@ -4,10 +4,10 @@
 //! record in the store.
 
 use std::{
-    collections::{HashMap, hash_map},
+    collections::{BTreeMap, HashMap, hash_map},
     hash::{BuildHasher, BuildHasherDefault},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -27,6 +27,17 @@ const SHARDS: usize = 32;
 /// The sessions that are present in this process.
 pub(super) struct Presences {
     shards: [Mutex<Shard>; SHARDS],
+    audience: Mutex<Audience>,
+}
+
+/// The sessions that have general streams.
+///
+/// In the order in which they came: what belongs to them lies in memory in about that order, and to go through it in
+/// another one takes longer.
+#[derive(Default)]
+struct Audience {
+    seats: BTreeMap<u64, (SessionId, Arc<Presence>)>,
+    next: u64,
 }
 
 /// Only ids of sessions that exist are put here, so nobody can choose them.
@@ -53,6 +64,10 @@ impl Entry {
 pub(super) struct Presence {
     pub(super) live: Arc<Live>,
     pub(super) general: GeneralStreams,
+    /// Its place in the audience, once it had one.
+    seat: OnceLock<u64>,
+    /// Whether it is known that the session is told of changes of lists.
+    is_told: AtomicBool,
     /// The streams that something is still written to.
     feeds: Mutex<HashMap<StreamId, Arc<Feed>>>,
     /// How many calls are running.
@@ -64,6 +79,7 @@ impl Default for Presences {
     fn default() -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
+            audience: Mutex::default(),
         }
     }
 }
@@ -90,6 +106,7 @@ impl Presences {
         let entry = self.shard(session).remove(session);
         if let Some(entry) = entry {
             entry.presence.close();
+            self.leave_audience(&entry.presence);
         }
     }
 
@@ -99,6 +116,7 @@ impl Presences {
             let entries = std::mem::take(&mut *lock(shard));
             entries.values().for_each(|entry| entry.presence.close());
         }
+        lock(&self.audience).seats.clear();
     }
 
     /// How many there are.
@@ -123,24 +141,47 @@ impl Presences {
         }
     }
 
+    /// Puts a session that has a stream among those that are told of changes.
+    pub(super) fn join(&self, session: SessionId, presence: &Arc<Presence>) {
+        let mut audience = lock(&self.audience);
+        let Audience { seats, next } = &mut *audience;
+        let seat = *presence.seat.get_or_init(|| {
+            *next += 1;
+            *next
+        });
+        seats
+            .entry(seat)
+            .or_insert_with(|| (session, presence.clone()));
+    }
+
+    /// The sessions that are told of changes.
+    pub(super) fn audience(&self) -> Vec<(SessionId, Arc<Presence>)> {
+        lock(&self.audience).seats.values().cloned().collect()
+    }
+
+    /// Says whether no session is told of changes.
+    pub(super) fn has_no_audience(&self) -> bool {
+        lock(&self.audience).seats.is_empty()
+    }
+
     /// Lets go of a session whose last stream is gone, unless somebody still uses it.
-    pub(super) fn tidy(&self, session: &SessionId) {
+    pub(super) fn tidy(&self, session: &SessionId, presence: &Presence) {
+        self.leave_audience(presence);
         let mut shard = self.shard(session);
         if shard.get(session).is_some_and(Entry::is_idle) {
             shard.remove(session);
         }
     }
 
-    /// The sessions that have general streams, by shard.
-    pub(super) fn with_streams(&self) -> impl Iterator<Item = Vec<(SessionId, Arc<Presence>)>> {
-        self.shards.iter().map(|shard| {
-            let shard = lock(shard);
-            let entries = shard.iter();
-            let present = entries.filter(|(_, entry)| !entry.presence.general.is_empty());
-            present
-                .map(|(session, entry)| (*session, entry.presence.clone()))
-                .collect()
-        })
+    /// Takes a session that is over, or has no stream, from those that are told.
+    fn leave_audience(&self, presence: &Presence) {
+        let mut audience = lock(&self.audience);
+        // Whoever opens a stream at this moment joins after it.
+        if let Some(seat) = presence.seat.get()
+            && (presence.is_closed() || presence.general.is_empty())
+        {
+            audience.seats.remove(seat);
+        }
     }
 
     fn shard(&self, session: &SessionId) -> MutexGuard<'_, Shard> {
@@ -152,6 +193,16 @@ impl Presences {
 }
 
 impl Presence {
+    /// Notes that from now on the session is told of every change of a list.
+    pub(super) fn set_told(&self) {
+        self.is_told.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether it is known that the session is told of every change of a list.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Relaxed)
+    }
+
     /// Notes a running call, so that it can be cancelled; refuses an id that is in use.
     pub(super) fn begin(self: &Arc<Self>, call: &Arc<Call>) -> Result<Running, RpcError> {
         let running = self.live.begin(call)?;

@@ -15,7 +15,7 @@ use turnbuckle_store::{Event, EventId};
 use super::{
     body::Events,
     endpoint::Permit,
-    feed::{Attached, Taken},
+    feed::{Attached, Numbered, Taken},
     heartbeat::Heartbeat,
     presence::Present,
     stateless::WRITE_SIZE,
@@ -24,6 +24,9 @@ use crate::exchange::BoxFuture;
 
 /// How long a client is asked to wait before it comes back.
 const RETRY: u64 = 1_000;
+
+/// How often a session is kept from expiring, at least where something is sent.
+const KEEP: Duration = Duration::from_secs(60);
 
 /// How often to look at the log of a stream that another process writes.
 const POLL: Duration = Duration::from_secs(1);
@@ -35,7 +38,8 @@ pub(super) struct Reader {
     /// The last event that was sent.
     last: EventId,
     greeting: Vec<u8>,
-    queue: VecDeque<(EventId, Bytes)>,
+    /// What was read and is to be sent.
+    queue: VecDeque<Numbered>,
     /// Whether the log may hold what is not in the queue.
     see_log: bool,
     over: bool,
@@ -115,25 +119,42 @@ impl Reader {
         if !self.greeting.is_empty() {
             return Poll::Ready(Next::Bytes(std::mem::take(&mut self.greeting).into()));
         }
-        let now = Instant::now();
         loop {
-            if let Some(bytes) = self.write_queue() {
-                self.heartbeat.spoke(now);
+            // A client that is always behind keeps its session, too.
+            if !self.queue.is_empty() && self.is_session_due(Instant::now()) {
+                return Poll::Ready(Next::Ask);
+            }
+            if let Some(next) = self.queue.pop_front()
+                && let Some(bytes) = self.write(next)
+            {
                 return Poll::Ready(Next::Bytes(bytes));
             }
             if self.over {
                 return Poll::Ready(Next::End);
             }
-            if self.see_log || self.is_session_due(now) {
+            if self.see_log {
                 return Poll::Ready(Next::Ask);
             }
             match self.source.poll_take(cx, &mut self.queue) {
-                Poll::Ready(Taken::Events) => {}
+                Poll::Ready(Taken::Event(first)) => {
+                    if let Some(bytes) = self.write(first) {
+                        return Poll::Ready(Next::Bytes(bytes));
+                    }
+                }
                 Poll::Ready(Taken::SeeLog) => self.see_log = true,
                 Poll::Ready(Taken::End) => self.over = true,
-                Poll::Pending => return self.heartbeat.poll(cx, now).map(Next::Bytes),
+                Poll::Pending => return self.poll_silent(cx),
             }
         }
+    }
+
+    /// What is to be done while nothing comes.
+    fn poll_silent(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let now = Instant::now();
+        if self.is_session_due(now) {
+            return Poll::Ready(Next::Ask);
+        }
+        self.heartbeat.poll(cx, now).map(Next::Bytes)
     }
 
     /// Asks the store what is to be known from it.
@@ -148,7 +169,7 @@ impl Reader {
     }
 
     fn is_session_due(&self, now: Instant) -> bool {
-        now - self.touched >= self.present.endpoint.options.stream_heartbeat
+        now - self.touched >= self.heartbeat.period.min(KEEP)
     }
 
     /// Keeps the session from expiring while somebody is connected; one that is over ends the stream.
@@ -168,7 +189,7 @@ impl Reader {
                 }
                 let replayed = replay.events.into_iter();
                 self.queue
-                    .extend(replayed.map(|Event { id, data }| (id, data)));
+                    .extend(replayed.map(|Event { id, data }| (id.sequence, data)));
                 self.over |= replay.finished && matches!(self.source, Source::Log(_));
             }
             // Forgotten, with the session or by age.
@@ -180,31 +201,31 @@ impl Reader {
         }
     }
 
-    /// Writes some of what is queued; what was sent already is left out.
-    fn write_queue(&mut self) -> Option<Bytes> {
+    /// Writes an event, and some of what is queued; what was sent already is left out.
+    fn write(&mut self, first: Numbered) -> Option<Bytes> {
         let mut out = Vec::new();
-        while out.len() < WRITE_SIZE {
-            let Some((id, data)) = self.queue.pop_front() else {
-                break;
-            };
-            if id.sequence > self.last.sequence {
-                self.last = id;
-                let id = id.to_string();
+        let mut next = Some(first);
+        while let Some((sequence, data)) = next {
+            if sequence > self.last.sequence {
+                self.last.sequence = sequence;
+                let id = self.last.to_string();
                 sse::Event::message(&data).with_id(&id).write(&mut out);
             }
+            let has_room = out.len() < WRITE_SIZE;
+            next = has_room.then(|| self.queue.pop_front()).flatten();
         }
-        (!out.is_empty()).then(|| out.into())
+        if out.is_empty() {
+            return None;
+        }
+        self.heartbeat.spoke();
+        Some(out.into())
     }
 }
 
 impl Source {
-    fn poll_take(
-        &mut self,
-        cx: &mut Context<'_>,
-        queue: &mut VecDeque<(EventId, Bytes)>,
-    ) -> Poll<Taken> {
+    fn poll_take(&mut self, cx: &mut Context<'_>, more: &mut VecDeque<Numbered>) -> Poll<Taken> {
         match self {
-            Self::Feed(attached) => attached.poll_take(cx, queue),
+            Self::Feed(attached) => attached.poll_take(cx, more),
             Self::Log(look) => {
                 ready!(look.as_mut().poll(cx));
                 look.as_mut().reset(Instant::now() + POLL);

@@ -142,7 +142,7 @@ impl Events for CallEvents {
             this.exchange = None;
         }
         if !this.written.is_empty() {
-            this.heartbeat.spoke(Instant::now());
+            this.heartbeat.spoke();
             return Poll::Ready(Some(std::mem::take(&mut this.written).into()));
         }
         if this.exchange.is_none() {

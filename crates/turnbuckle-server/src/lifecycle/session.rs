@@ -273,6 +273,12 @@ pub(crate) fn notify(
     None
 }
 
+/// Says whether a session is told of every change of a list from now on.
+pub(crate) fn is_told_of_lists(record: &SessionRecord) -> bool {
+    // A quiet start may come again.
+    record.initialized && !rules(record).quiet_start
+}
+
 /// The notification for a change, if this session wants it now.
 pub(crate) fn notice(
     server: &Server,

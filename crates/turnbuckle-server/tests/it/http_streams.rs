@@ -298,6 +298,58 @@ async fn each_change_is_told_on_one_stream_the_newest() {
 }
 
 #[tokio::test]
+async fn however_streams_come_and_go_each_change_is_told_once() {
+    req!("http.streams.no-broadcast");
+    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let mut first = caller.get(None).await.stream();
+    let id = first.prime().await;
+    let changes = async |stream: &mut Stream| {
+        for number in 1..4 {
+            caller.tool(number, "change", json!({})).await;
+            let (_, told) = next(stream).await;
+            assert_eq!(told["method"], "notifications/tools/list_changed");
+        }
+    };
+    changes(&mut first).await;
+
+    let mut second = caller.get(None).await.stream();
+    second.prime().await;
+    changes(&mut second).await;
+    drop(second);
+    changes(&mut first).await;
+    drop(first);
+    let mut resumed = caller.get(Some(&id)).await.stream();
+    // What the first was told, again; what the second was told is not of this stream.
+    for _ in 0..6 {
+        next(&mut resumed).await;
+    }
+    changes(&mut resumed).await;
+
+    let silent = tokio::time::timeout(Duration::from_millis(50), resumed.event()).await;
+    assert!(silent.is_err(), "nothing is told twice");
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_in_another_process_ends_its_stream_with_the_next_change() {
+    let store = Store::memory();
+    let server = server().store(store.clone());
+    let caller = Caller::new(server.clone()).in_session("2025-11-25").await;
+    let mut stream = caller.get(None).await.stream();
+    stream.prime().await;
+    for _ in 0..2 {
+        server.tools_changed();
+        next(&mut stream).await;
+    }
+
+    let session = caller.session.as_ref().unwrap().parse().unwrap();
+    assert!(store.sessions.remove(&session).await.unwrap());
+    store.events.forget(&session).await.unwrap();
+    server.tools_changed();
+
+    assert!(stream.event().await.is_none());
+}
+
+#[tokio::test]
 async fn a_change_while_nobody_was_connected_is_told_on_return() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut stream = caller.get(None).await.stream();

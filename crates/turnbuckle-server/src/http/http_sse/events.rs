@@ -111,7 +111,7 @@ impl Events for StreamEvents {
         }
         this.poll_ending(cx);
         if let Poll::Ready(events) = this.poll_lines(cx) {
-            this.heartbeat.spoke(Instant::now());
+            this.heartbeat.spoke();
             return Poll::Ready(events);
         }
         this.heartbeat.poll(cx, Instant::now()).map(Some)
