@@ -121,7 +121,7 @@ async fn call(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
 
 /// Begins a cart and returns its handle.
 async fn begin(peer: &mut Peer, tool: &str) -> String {
-    let begun = call(peer, tool, json!({ "item": "darjeeling", "seconds": 60 })).await;
+    let begun = call(peer, tool, json!({ "item": "green tea", "seconds": 60 })).await;
     assert_eq!(begun.get("isError"), None, "{begun}");
     text(&begun)
 }
@@ -149,7 +149,7 @@ async fn a_later_call_opens_what_an_earlier_one_gave_out() {
         for _ in 0..2 {
             assert_eq!(count(&mut peer, &handle).await, Ok("1 in it".to_owned()));
         }
-        assert!(!handle.contains("darjeeling"));
+        assert!(!handle.contains("green tea"));
     }
 }
 
@@ -167,7 +167,7 @@ async fn a_handle_of_a_session_opens_in_every_revision() {
 
 #[tokio::test]
 async fn on_http_every_request_is_its_own_and_the_handle_joins_them() {
-    let arguments = json!({ "item": "darjeeling", "seconds": 60 });
+    let arguments = json!({ "item": "green tea", "seconds": 60 });
     let mut caller = Caller::new(server());
     caller.principal = Some(Principal::new("issuer", "ada"));
 
@@ -255,7 +255,7 @@ async fn whatever_is_wrong_with_a_handle_the_model_reads_the_same() {
         let mut altered = handle.clone().into_bytes();
         altered[40] = if altered[40] == b'A' { b'B' } else { b'A' };
         let altered = String::from_utf8(altered).unwrap();
-        let expired = call(&mut ada, tool, json!({ "item": "darjeeling", "seconds": 0 })).await;
+        let expired = call(&mut ada, tool, json!({ "item": "green tea", "seconds": 0 })).await;
 
         let mut answers = Vec::new();
         for cart in [
@@ -355,7 +355,7 @@ async fn one_caller_cannot_take_the_whole_store() {
     let server = server().store(Store::memory_with(limits));
     let mut ada = of(server.clone(), "ada");
     let mut bob = of(server, "bob");
-    let cart = json!({ "item": "darjeeling", "seconds": 60 });
+    let cart = json!({ "item": "green tea", "seconds": 60 });
 
     begin(&mut ada, "keep").await;
     begin(&mut ada, "keep").await;
