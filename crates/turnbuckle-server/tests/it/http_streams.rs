@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool, ToolError, http::Http};
 use turnbuckle_store::{Limits, Store};
 
@@ -531,6 +532,57 @@ async fn a_slow_reader_gets_everything() {
 
     assert_eq!(messages.len(), 5_001);
     assert_eq!(messages[4_999]["params"]["progress"], 5_000.0);
+}
+
+/// A server whose sessions expire after five minutes.
+fn forgetful(server: Server) -> Server {
+    let mut limits = Limits::default();
+    limits.sessions.idle = Duration::from_secs(5 * 60);
+    server.store(Store::memory_with(limits))
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_keep_the_session_of_who_reads_them_also_without_heartbeats() {
+    let server = forgetful(server());
+    let http = Http::new(server.clone()).stream_heartbeat(Duration::MAX);
+    let caller = Caller::of(http).in_session("2025-11-25").await;
+    let mut stream = caller.get(None).await.stream();
+    stream.prime().await;
+
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_secs(2 * 60)).await;
+        server.tools_changed();
+        next(&mut stream).await;
+        // It is looked at again, as a connection does after it has sent something.
+        let silent = tokio::time::timeout(Duration::from_millis(1), stream.event()).await;
+        assert!(silent.is_err());
+    }
+
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    assert_eq!(caller.post(&ping).await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_always_behind_keeps_its_session() {
+    let tool = Tool::new("talk", async |_: Empty, cx: Context| {
+        for _ in 0..10 {
+            cx.log(LogLevel::Info, "x".repeat(40 * 1024)).await;
+        }
+        Ok::<_, ToolError>("done".to_owned())
+    });
+    let caller = Caller::new(forgetful(server().tool(tool)))
+        .in_session("2025-11-25")
+        .await;
+    let mut stream = caller.tool(1, "talk", json!({})).await.stream();
+    stream.prime().await;
+
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_secs(2 * 60)).await;
+        next(&mut stream).await;
+    }
+
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    assert_eq!(caller.post(&ping).await.status(), 200);
 }
 
 #[tokio::test]
