@@ -52,21 +52,38 @@ impl<'a> Event<'a> {
     }
 
     /// Appends the event and the blank line that ends it.
+    ///
+    /// An empty `out` gets just the room that an event of one line takes: it becomes
+    /// `Bytes` without another place on the heap.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.reserve(self.data.map_or(0, <[u8]>::len) + 64);
+        let retry = self.retry.map(|retry| retry.to_string());
+        let retry = retry.as_deref();
+        out.reserve(self.length(retry));
         if let Some(name) = self.name {
             write_field(out, "event", name);
         }
         if let Some(id) = self.id {
             write_field(out, "id", id);
         }
-        if let Some(retry) = self.retry {
-            write_field(out, "retry", &retry.to_string());
+        if let Some(retry) = retry {
+            write_field(out, "retry", retry);
         }
         if let Some(data) = self.data {
             write_lines(out, b"data: ", data);
         }
         out.push(b'\n');
+    }
+
+    /// How many bytes it takes, if no field has more than one line.
+    fn length(&self, retry: Option<&str>) -> usize {
+        let field = |name: &str, value: Option<usize>| {
+            value.map_or(0, |value| name.len() + value + ": \n".len())
+        };
+        field("event", self.name.map(str::len))
+            + field("id", self.id.map(str::len))
+            + field("retry", retry.map(str::len))
+            + field("data", self.data.map(<[u8]>::len))
+            + "\n".len()
     }
 }
 
@@ -80,10 +97,12 @@ pub fn write_comment(out: &mut Vec<u8>, text: &str) {
 fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
-    let kept = value
-        .bytes()
-        .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0));
-    out.extend(kept);
+    let is_kept = |byte: &u8| !matches!(byte, b'\r' | b'\n' | 0);
+    if value.as_bytes().iter().all(is_kept) {
+        out.extend_from_slice(value.as_bytes());
+    } else {
+        out.extend(value.bytes().filter(is_kept));
+    }
     out.push(b'\n');
 }
 

@@ -276,6 +276,21 @@ fn an_event_is_written_field_by_field() {
 }
 
 #[test]
+fn an_event_of_one_line_takes_no_more_room_than_it_needs() {
+    for event in [
+        Event::message(b"{}"),
+        Event::message(b"{}").with_id("12-345"),
+        Event::message(b"").with_name("endpoint").with_retry(1000),
+        Event::default(),
+    ] {
+        let mut out = Vec::new();
+        event.write(&mut out);
+
+        assert_eq!(out.capacity().max(8), out.len().max(8), "{event:?}");
+    }
+}
+
+#[test]
 fn line_ends_in_data_make_several_lines() {
     for (data, read_back) in [
         ("a\nb", "a\nb"),
