@@ -1,7 +1,10 @@
 //! The log behind `Last-Event-ID`.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::ops::Deref;
 use std::str::FromStr;
+use std::task::Poll;
 
 use bytes::Bytes;
 
@@ -29,6 +32,27 @@ pub trait Events: Send + Sync {
         data: Bytes,
     ) -> BoxFuture<'a, Result<EventId, StoreError>>;
 
+    /// Adds the same event at the end of many streams, and returns for each, in this order, what
+    /// [`append`](Self::append) would.
+    ///
+    /// Most changes are told to everybody, so this is worth a way of its own. Without one, each is
+    /// appended for itself, some of them at the same time.
+    fn append_each<'a>(
+        &'a self,
+        streams: &'a [(SessionId, StreamId)],
+        data: Bytes,
+    ) -> BoxFuture<'a, Vec<Result<EventId, StoreError>>> {
+        Box::pin(async move {
+            let mut appended = Vec::with_capacity(streams.len());
+            for some in streams.chunks(AT_ONCE) {
+                let some = some.iter();
+                let some = some.map(|(session, stream)| self.append(session, stream, data.clone()));
+                appended.extend(all(some.collect()).await);
+            }
+            appended
+        })
+    }
+
     /// Returns what came after an event on its own stream, in order.
     ///
     /// `None` for an id that was never given out in this session, or whose stream was dropped.
@@ -54,6 +78,29 @@ pub trait Events: Send + Sync {
     ///
     /// They are out of reach without it; calling it now and then returns their memory sooner.
     fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// How many streams are appended to at the same time.
+const AT_ONCE: usize = 32;
+
+/// Waits for all of them, side by side.
+async fn all<T>(mut waiting: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let mut results: Vec<_> = waiting.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (result, waiting) in results.iter_mut().zip(&mut waiting) {
+            if result.is_none()
+                && let Poll::Ready(ready) = waiting.as_mut().poll(cx)
+            {
+                *result = Some(ready);
+            }
+        }
+        match results.iter().all(Option::is_some) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    results.into_iter().flatten().collect()
 }
 
 /// What a resuming client missed.
@@ -111,9 +158,58 @@ pub struct EventId {
     pub sequence: u64,
 }
 
+impl EventId {
+    /// Returns its text without a place on the heap: one is written with every event of a stream.
+    pub fn text(self) -> EventIdText {
+        let mut text = EventIdText {
+            room: [b'-'; EventIdText::MOST],
+            start: EventIdText::MOST,
+        };
+        text.prepend(self.sequence);
+        // The dash is there already.
+        text.start -= 1;
+        text.prepend(self.stream.0);
+        text
+    }
+}
+
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.stream, self.sequence)
+        f.write_str(&self.text())
+    }
+}
+
+/// The text of an [`EventId`].
+#[derive(Clone, Copy, Debug)]
+pub struct EventIdText {
+    /// Filled from its end.
+    room: [u8; Self::MOST],
+    start: usize,
+}
+
+impl EventIdText {
+    /// Two numbers of twenty digits, and the dash between them.
+    const MOST: usize = 41;
+
+    /// Puts a number before what is there.
+    fn prepend(&mut self, mut number: u64) {
+        loop {
+            self.start -= 1;
+            // A remainder of ten is a digit.
+            self.room[self.start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return;
+            }
+        }
+    }
+}
+
+impl Deref for EventIdText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        str::from_utf8(&self.room[self.start..]).expect("digits and a dash are text")
     }
 }
 

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 pub use bus::{Bus, Change, Lagged, Subscription};
 pub use error::StoreError;
-pub use events::{Event, EventId, Events, InvalidEventId, Replay, StreamId};
+pub use events::{Event, EventId, EventIdText, Events, InvalidEventId, Replay, StreamId};
 pub use journal::{Claim, ClaimToken, JournalId, Journals};
 pub use limits::{BusLimits, EventLimits, JournalLimits, Limits, SessionLimits, TaskLimits};
 pub use random::{InvalidId, OwnRandomness};

@@ -1,6 +1,7 @@
 //! A part of the event log, with its own budget of bytes.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -19,12 +20,38 @@ pub(super) struct Shard {
     used: usize,
     /// How many events the logs of all streams hold.
     kept: usize,
-    streams: HashMap<StreamId, Stream>,
+    streams: Streams,
     sessions: HashMap<SessionId, Siblings>,
     /// All events, oldest first; also some that are gone.
     events: Queue<(StreamId, u64)>,
     /// Finished streams and when to drop them, first due first; also some that are gone.
     finished: Queue<(StreamId, Instant)>,
+}
+
+type Streams = HashMap<StreamId, Stream, BuildHasherDefault<Counted>>;
+
+/// Spreads the names of streams over a table.
+///
+/// They count up, and no peer can choose one, only which of its own few it keeps: so it is enough that every bit of a
+/// name has a say in where it goes.
+#[derive(Default)]
+struct Counted(u64);
+
+impl Hasher for Counted {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // 2⁶⁴ divided by the golden ratio.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 /// The streams of one session; each is in one of the two, oldest first.
@@ -54,7 +81,7 @@ impl Shard {
             budget,
             used: 0,
             kept: 0,
-            streams: HashMap::new(),
+            streams: Streams::default(),
             sessions: HashMap::new(),
             events: Queue::default(),
             finished: Queue::default(),
@@ -211,7 +238,7 @@ impl Shard {
 }
 
 /// Whether the data of this event is still there: a log loses its oldest first.
-fn holds(streams: &HashMap<StreamId, Stream>, id: StreamId, sequence: u64) -> bool {
+fn holds(streams: &Streams, id: StreamId, sequence: u64) -> bool {
     let oldest = streams.get(&id).and_then(|stream| stream.log.front());
     oldest.is_some_and(|(oldest, _)| *oldest <= sequence)
 }

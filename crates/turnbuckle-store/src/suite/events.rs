@@ -18,6 +18,7 @@ pub async fn events(make: impl AsyncFn(Limits) -> Store) {
     an_event_larger_than_its_stream_stays_until_the_next(&make).await;
     finished_streams_make_room_and_open_ones_do_not(&make).await;
     all_streams_together_are_bounded(&make).await;
+    one_event_goes_to_many_streams(&make).await;
 }
 
 /// A session with one stream.
@@ -89,6 +90,40 @@ async fn what_was_missed_is_replayed_in_order(make: &impl AsyncFn(Limits) -> Sto
         texts(&log.after(&replay.events[1].id).await.unwrap()),
         ["e"]
     );
+}
+
+async fn one_event_goes_to_many_streams(make: &impl AsyncFn(Limits) -> Store) {
+    let events = make(Limits::default()).await.events;
+    let mut logs = Vec::new();
+    for _ in 0..100 {
+        let log = Log::new(&events).await;
+        // Both streams of a session are among them.
+        logs.push(Log::of(&events, log.session).await);
+        logs.push(log);
+    }
+    let mut before = Vec::new();
+    for log in &logs {
+        before.push(log.append("before").await);
+    }
+    let (finished, foreign) = (3, 70);
+    logs[finished].finish().await;
+    let mut streams: Vec<_> = logs.iter().map(|log| (log.session, log.stream)).collect();
+    streams[foreign].0 = SessionId::generate().unwrap();
+
+    let appended = events.append_each(&streams, "all".into()).await;
+
+    assert_eq!(appended.len(), logs.len());
+    for (at, appended) in appended.into_iter().enumerate() {
+        let replay = logs[at].after(&before[at]).await.unwrap();
+        if [finished, foreign].contains(&at) {
+            assert!(matches!(appended, Err(StoreError::Gone { .. })), "{at}");
+            assert!(replay.events.is_empty(), "{at}");
+        } else {
+            assert_eq!(texts(&replay), ["all"]);
+            assert_eq!(replay.events[0].id, appended.unwrap(), "{at}");
+        }
+    }
+    assert!(events.append_each(&[], "all".into()).await.is_empty());
 }
 
 async fn a_priming_event_is_resumed_after_but_never_replayed(make: &impl AsyncFn(Limits) -> Store) {

@@ -1,7 +1,10 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use turnbuckle_store::{Limits, Store, StoreError, suite};
+use turnbuckle_store::{
+    BoxFuture, EventId, Events, Limits, Replay, SessionId, Store, StoreError, StreamId, suite,
+};
 
 async fn memory(limits: Limits) -> Store {
     Store::memory_with(limits)
@@ -15,6 +18,58 @@ async fn sessions() {
 #[tokio::test(start_paused = true)]
 async fn events() {
     suite::events(memory).await;
+}
+
+/// A log that has no way of its own to append to many streams.
+struct Plain(Arc<dyn Events>);
+
+impl Events for Plain {
+    fn open<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<StreamId, StoreError>> {
+        self.0.open(session)
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a SessionId,
+        stream: &'a StreamId,
+        data: Bytes,
+    ) -> BoxFuture<'a, Result<EventId, StoreError>> {
+        self.0.append(session, stream, data)
+    }
+
+    fn after<'a>(
+        &'a self,
+        session: &'a SessionId,
+        last: &'a EventId,
+    ) -> BoxFuture<'a, Result<Option<Replay>, StoreError>> {
+        self.0.after(session, last)
+    }
+
+    fn finish<'a>(
+        &'a self,
+        session: &'a SessionId,
+        stream: &'a StreamId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.finish(session, stream)
+    }
+
+    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.forget(session)
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.0.sweep()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_log_that_appends_one_by_one() {
+    suite::events(async |limits| {
+        let mut store = Store::memory_with(limits);
+        store.events = Arc::new(Plain(store.events));
+        store
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
