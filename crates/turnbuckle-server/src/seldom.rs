@@ -5,6 +5,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use tokio::task::coop::has_budget_remaining;
+
 /// A future that is polled again only when it may be ready.
 ///
 /// Whoever waits for two things is woken for either and polls both. Where one of them is rare, as the end of a server is,
@@ -36,7 +38,8 @@ impl<F: Future> Seldom<F> {
         if !may_be_ready && self.waker.as_ref().is_some_and(knows) {
             return Poll::Pending;
         }
-        self.waker = Some(cx.waker().clone());
+        // A task that has done enough for now is sent away before the future has seen whom to wake, and comes back soon.
+        self.waker = has_budget_remaining().then(|| cx.waker().clone());
         self.future.as_mut().poll(cx)
     }
 }
@@ -45,11 +48,18 @@ impl<F: Future> Seldom<F> {
 mod tests {
     use std::{
         future::poll_fn,
+        pin::pin,
         sync::{
             Arc,
             atomic::{AtomicUsize, Ordering::Relaxed},
         },
         task::Wake,
+        time::Duration,
+    };
+
+    use tokio::{
+        task::{consume_budget, yield_now},
+        time::{Instant, sleep_until, timeout},
     };
 
     use super::*;
@@ -83,5 +93,25 @@ mod tests {
         assert_eq!(polls_after(&one, true), 2);
         assert_eq!(polls_after(&other, false), 3);
         assert_eq!(polls_after(&one, false), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_was_first_asked_by_a_tired_task_still_fires() {
+        let due = Instant::now() + Duration::from_secs(1);
+        let mut seldom = Seldom::new(sleep_until(due));
+        poll_fn(|cx| {
+            while has_budget_remaining() {
+                assert!(pin!(consume_budget()).poll(cx).is_ready());
+            }
+            assert!(seldom.poll(cx, false).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        yield_now().await;
+
+        let fired = poll_fn(|cx| seldom.poll(cx, Instant::now() >= due));
+
+        assert!(timeout(Duration::from_secs(2), fired).await.is_ok());
+        assert_eq!(Instant::now(), due);
     }
 }
