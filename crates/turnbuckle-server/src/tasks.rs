@@ -195,7 +195,9 @@ impl Context {
         }
         let record = create(call, None).await.map_err(ToolError::protocol)?;
         call.turn_into(record);
-        // Whoever drives the call sees this when the handler pauses, and moves it to where it goes on.
+        // Whoever drives the call sees this when the handler pauses, and moves it to where it goes on. If this is not the
+        // handler but something that it has begun, nobody else would look.
+        call.outbox.wake();
         tokio::task::yield_now().await;
         Ok(())
     }

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use turnbuckle_ledger::req;
-use turnbuckle_server::http::{Http, Sessions};
+use turnbuckle_server::{
+    Context, Server, TaskSupport, Tool, ToolError,
+    http::{Http, Sessions},
+};
 
 use crate::{
     http_caller::{Answered, Caller, initialize, modern, modern_headers},
@@ -200,4 +203,27 @@ async fn a_session_that_expires_takes_its_tasks_along() {
         record.status,
         turnbuckle_protocol::types::TaskStatus::Cancelled
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_handler_has_begun_may_make_the_task() {
+    let tool = Tool::new("spawn", async |cx: Context| {
+        let begun = tokio::spawn(async move {
+            sleep(Duration::from_secs(1)).await;
+            cx.into_task().await
+        });
+        sleep(Duration::from_secs(60)).await;
+        begun.await.unwrap()?;
+        Ok::<_, ToolError>("done".to_owned())
+    });
+    let tool = tool.task(TaskSupport::Optional).asks_first();
+    let caller = Caller::new(Server::new("tasks", "1").tool(tool));
+    let began = Instant::now();
+
+    let params = json!({ "name": "spawn", "arguments": {} });
+    let answered = offered(&caller, "tools/call", params).await;
+
+    let answer = answered.json().await;
+    assert_eq!(answer["result"]["status"], "working", "{answer}");
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
 }
