@@ -62,6 +62,8 @@ pub(crate) struct Answer {
 pub(crate) struct Exchange {
     pub(crate) call: Arc<Call>,
     run: Option<BoxFuture<Outcome>>,
+    /// Whether the handler was run, waits, and has not been roused since.
+    waits: bool,
     outcome: Option<Outcome>,
     /// Whether what runs sees to the end of a round itself.
     ends_rounds: bool,
@@ -78,6 +80,7 @@ impl Exchange {
             Run::Ready(outcome) => Self {
                 call,
                 run: None,
+                waits: false,
                 outcome: Some(outcome),
                 ends_rounds: false,
                 has_layers_inside: false,
@@ -87,6 +90,7 @@ impl Exchange {
             Run::Handler(run) => Self {
                 call,
                 run: Some(run),
+                waits: false,
                 outcome: None,
                 ends_rounds: false,
                 has_layers_inside: false,
@@ -166,7 +170,18 @@ impl Exchange {
 
     /// Runs the handler until there is something to send.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        if self.run.is_some() {
+        self.rouse();
+        self.poll_roused_step(cx)
+    }
+
+    /// Says that the handler is to be run again: something woke whoever asks, or somebody else asks from now on.
+    pub(crate) fn rouse(&mut self) {
+        self.waits = false;
+    }
+
+    /// Like [`poll_step`](Self::poll_step), but a handler that waits is run only if it was [roused](Self::rouse).
+    pub(crate) fn poll_roused_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.run.is_some() && !self.waits {
             match self.call.outbox.attend() {
                 Found::Message(message) => return Poll::Ready(Step::Message(message)),
                 Found::Cancelled => return Poll::Ready(Step::Cancelled(self.abandon())),
@@ -223,7 +238,10 @@ impl Exchange {
                         continue;
                     }
                     (None, Poll::Ready(outcome)) => outcome,
-                    (None, Poll::Pending) => return,
+                    (None, Poll::Pending) => {
+                        self.waits = true;
+                        return;
+                    }
                 },
                 Err(panic) => Err(incident::panicked(&*panic)),
             };

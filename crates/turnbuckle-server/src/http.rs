@@ -15,6 +15,7 @@
 
 mod allowed;
 mod batch;
+mod bell;
 mod body;
 mod cors;
 mod delivery;

@@ -19,6 +19,7 @@ use turnbuckle_protocol::{codec::sse, jsonrpc::Request, meta::RequestMeta};
 
 use super::{
     Options,
+    bell::Bell,
     body::{Body, Events},
     endpoint::{Head, Permit},
     heartbeat::Heartbeat,
@@ -86,8 +87,12 @@ async fn answer_later(
         None => sse::write_comment(&mut written, "working"),
         Some(Step::Cancelled(_)) => return event_stream(Body::empty()),
     }
+    // What has run so far was to wake somebody else.
+    exchange.rouse();
     event_stream(Body::events(CallEvents {
         exchange: Some(exchange),
+        bell: Bell::new(),
+        rests: false,
         written,
         heartbeat: Heartbeat::new(options.stream_heartbeat),
         _permit: permit,
@@ -112,6 +117,10 @@ pub(super) fn event_stream(body: Body) -> Response<Body> {
 struct CallEvents {
     /// `None` once it is over.
     exchange: Option<Exchange>,
+    /// Rings when the call or the heartbeat goes on.
+    bell: Bell,
+    /// Whether all that is left to do is to wait until it rings.
+    rests: bool,
     /// Events that are to be sent next.
     written: Vec<u8>,
     heartbeat: Heartbeat,
@@ -121,13 +130,20 @@ struct CallEvents {
 impl Events for CallEvents {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let this = &mut *self;
+        match &mut this.exchange {
+            Some(exchange) if this.bell.rang(cx) => exchange.rouse(),
+            _ if this.rests => return Poll::Pending,
+            _ => {}
+        }
+        this.rests = false;
+        let mut cx = this.bell.context();
         while let Some(exchange) = &mut this.exchange {
             // What was said goes out before the handler runs on: it is asked again when that is done.
             let is_said = !this.written.is_empty() && exchange.needs_handler();
             if is_said || this.written.len() >= WRITE_SIZE {
                 break;
             }
-            let Poll::Ready(step) = exchange.poll_step(cx) else {
+            let Poll::Ready(step) = exchange.poll_roused_step(&mut cx) else {
                 break;
             };
             let mut write = |event: Bytes| sse::Event::message(&event).write(&mut this.written);
@@ -148,6 +164,8 @@ impl Events for CallEvents {
         if this.exchange.is_none() {
             return Poll::Ready(None);
         }
-        this.heartbeat.poll(cx, Instant::now()).map(Some)
+        let alive = this.heartbeat.poll(&mut cx, Instant::now());
+        this.rests = alive.is_pending();
+        alive.map(Some)
     }
 }
