@@ -14,6 +14,7 @@
 )]
 
 mod allowed;
+mod audience;
 mod batch;
 mod bell;
 mod body;

@@ -29,6 +29,7 @@ mod scopes;
 mod seldom;
 mod server;
 mod shape;
+mod short_queue;
 #[cfg(feature = "skills")]
 mod skills;
 mod source;

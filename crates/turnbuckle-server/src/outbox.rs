@@ -3,13 +3,14 @@
 //! No channel and no task: whoever drives the call takes messages from here after each poll of the handler.
 
 use std::{
-    collections::VecDeque,
     future::poll_fn,
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
+
+use crate::short_queue::ShortQueue;
 
 /// Messages that may wait unsent before a sending handler has to wait too.
 const HIGH_WATER: usize = 64;
@@ -22,7 +23,7 @@ pub(crate) struct Outbox {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Bytes>,
+    queue: ShortQueue<Bytes>,
     /// Whom to wake, while the driver waits.
     driver: Option<Waker>,
     /// Whether the driver was to be woken while it did not wait.
@@ -47,7 +48,7 @@ pub(crate) enum Found {
 impl State {
     /// Takes what there is, and the senders that it makes room for.
     fn take(&mut self) -> (Found, Vec<Waker>) {
-        match self.queue.pop_front() {
+        match self.queue.pop() {
             Some(message) if self.queue.len() < HIGH_WATER => {
                 (Found::Message(message), std::mem::take(&mut self.senders))
             }
@@ -72,7 +73,7 @@ impl Outbox {
         if state.closed {
             return;
         }
-        state.queue.push_back(message);
+        state.queue.push(message);
         let driver = state.driver.take();
         drop(state);
         if let Some(driver) = driver {

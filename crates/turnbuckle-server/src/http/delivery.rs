@@ -12,7 +12,7 @@ use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
-use turnbuckle_store::{SessionId, Store, StoreError};
+use turnbuckle_store::{EventId, SessionId, Store, StoreError};
 
 use super::{
     body::Body,
@@ -141,7 +141,7 @@ impl Delivery {
 pub(super) struct Sink {
     pub(super) feed: Arc<Feed>,
     /// An id before everything that is sent.
-    pub(super) start: turnbuckle_store::EventId,
+    pub(super) start: EventId,
     present: Present,
 }
 
@@ -201,6 +201,11 @@ pub(super) async fn append(
         .events
         .append(session, &feed.stream, message.clone())
         .await;
+    hand_on(feed, appended, message)
+}
+
+/// Puts an event that is in the log before whoever reads. Says whether the stream is still there.
+pub(super) fn hand_on(feed: &Feed, appended: Result<EventId, StoreError>, message: Bytes) -> bool {
     match appended {
         Ok(id) => feed.push(id.sequence, message),
         Err(StoreError::Gone { .. }) => return false,

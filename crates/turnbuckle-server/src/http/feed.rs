@@ -6,7 +6,10 @@
 use std::{
     collections::VecDeque,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -15,6 +18,7 @@ use tokio::time::Instant;
 use turnbuckle_store::StreamId;
 
 use super::presence::lock;
+use crate::short_queue::ShortQueue;
 
 /// Events that may wait for a slow connection.
 const HIGH_WATER: usize = 64;
@@ -22,6 +26,9 @@ const HIGH_WATER: usize = 64;
 /// One stream that is still written to.
 pub(super) struct Feed {
     pub(super) stream: StreamId,
+    /// Whether every change of a list is to go here, as far as that is known: its session is told of them, and has no other
+    /// stream of this kind.
+    takes_lists: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -29,10 +36,8 @@ pub(super) struct Feed {
 pub(super) type Numbered = (u64, Bytes);
 
 struct State {
-    /// The event that is read next; mostly it is the only one.
-    first: Option<Numbered>,
-    /// Those behind it.
-    more: VecDeque<Numbered>,
+    /// Events that wait to be read.
+    queue: ShortQueue<Numbered>,
     /// Whether events are missing here that only the log has.
     overflowed: bool,
     /// How many connections have read it; only the latest one may.
@@ -63,19 +68,7 @@ impl State {
     }
 
     fn is_full(&self) -> bool {
-        self.first.is_some() && self.more.len() + 1 >= HIGH_WATER
-    }
-
-    fn push(&mut self, event: Numbered) {
-        match &self.first {
-            None => self.first = Some(event),
-            Some(_) => self.more.push_back(event),
-        }
-    }
-
-    fn clear(&mut self) {
-        self.first = None;
-        self.more.clear();
+        self.queue.len() >= HIGH_WATER
     }
 }
 
@@ -83,9 +76,9 @@ impl Feed {
     pub(super) fn new(stream: StreamId) -> Arc<Self> {
         Arc::new(Self {
             stream,
+            takes_lists: AtomicBool::new(false),
             state: Mutex::new(State {
-                first: None,
-                more: VecDeque::new(),
+                queue: ShortQueue::default(),
                 overflowed: false,
                 readers: 0,
                 left: Some(Instant::now()),
@@ -97,6 +90,16 @@ impl Feed {
         })
     }
 
+    /// Says whether every change of a list is to go here.
+    pub(super) fn takes_lists(&self) -> bool {
+        self.takes_lists.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether every change of a list is to go here.
+    pub(super) fn set_takes_lists(&self, takes: bool) {
+        self.takes_lists.store(takes, Ordering::Relaxed);
+    }
+
     /// Hands an event that is in the log to the connection, if there is one.
     pub(super) fn push(&self, sequence: u64, data: Bytes) {
         let mut state = lock(&self.state);
@@ -104,11 +107,11 @@ impl Feed {
             return;
         }
         if state.is_full() {
-            state.clear();
+            state.queue.clear();
             state.overflowed = true;
         }
         if !state.overflowed {
-            state.push((sequence, data));
+            state.queue.push((sequence, data));
         }
         wake_both(state);
     }
@@ -145,7 +148,7 @@ impl Feed {
         let mut state = lock(&self.state);
         state.readers += 1;
         state.left = None;
-        state.clear();
+        state.queue.clear();
         state.overflowed = false;
         state.hung_up = false;
         let number = state.readers;
@@ -165,9 +168,14 @@ impl Feed {
 
 /// Wakes whoever waits for the state to change, once it is given back.
 fn wake_both(mut state: MutexGuard<'_, State>) {
-    let waiting = [state.waiting_reader.take(), state.waiting_writer.take()];
+    let (reader, writer) = (state.waiting_reader.take(), state.waiting_writer.take());
     drop(state);
-    waiting.into_iter().flatten().for_each(Waker::wake);
+    if let Some(reader) = reader {
+        reader.wake();
+    }
+    if let Some(writer) = writer {
+        writer.wake();
+    }
 }
 
 /// The connection that reads a feed.
@@ -186,10 +194,7 @@ impl Attached {
         } else if state.overflowed {
             state.overflowed = false;
             Taken::SeeLog
-        } else if let Some(first) = state.first.take() {
-            if !state.more.is_empty() {
-                std::mem::swap(&mut state.more, more);
-            }
+        } else if let Some(first) = state.queue.take(more) {
             Taken::Event(first)
         } else if state.finished || state.hung_up {
             Taken::End
@@ -217,7 +222,7 @@ impl Drop for Attached {
             return;
         }
         state.left = Some(Instant::now());
-        state.clear();
+        state.queue.clear();
         state.overflowed = false;
         wake_both(state);
     }

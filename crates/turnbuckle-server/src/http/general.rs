@@ -44,24 +44,42 @@ struct Feeds {
     newest: Option<Arc<Feed>>,
     /// Oldest first; empty if there is no newest.
     older: Vec<Arc<Feed>>,
+    /// Whether it is known that the session is told of changes of lists.
+    is_told: bool,
 }
 
 impl Feeds {
     fn push(&mut self, feed: Arc<Feed>) {
-        self.older.extend(self.newest.replace(feed));
+        if let Some(older) = self.newest.replace(feed) {
+            older.set_takes_lists(false);
+            self.older.push(older);
+        }
+        self.settle();
+    }
+
+    /// Lets a change of a list go to the only stream without a look at the session, if that is told.
+    fn settle(&self) {
+        if let Some(only) = &self.newest
+            && self.older.is_empty()
+        {
+            only.set_takes_lists(self.is_told);
+        }
     }
 
     fn take_all(&mut self) -> Vec<Arc<Feed>> {
         let mut all = std::mem::take(&mut self.older);
         all.extend(self.newest.take());
+        all.iter().for_each(|feed| feed.set_takes_lists(false));
         all
     }
 
     /// Takes some of them.
     fn take(&mut self, which: impl FnMut(&Arc<Feed>) -> bool) -> Vec<Arc<Feed>> {
-        let (taken, rest) = self.take_all().into_iter().partition(which);
+        let all = self.take_all().into_iter();
+        let (taken, rest): (Vec<_>, _) = all.partition(which);
         self.older = rest;
         self.newest = self.older.pop();
+        self.settle();
         taken
     }
 
@@ -173,6 +191,23 @@ impl GeneralStreams {
         let replaced = feeds.take_unread(|_| true);
         feeds.push(feed.clone());
         replaced
+    }
+
+    /// Notes that from now on the session is told of every change of a list.
+    pub(super) fn set_told(&self) {
+        let mut feeds = lock(&self.feeds);
+        feeds.is_told = true;
+        feeds.settle();
+    }
+
+    /// Says whether it is known that the session is told of every change of a list.
+    pub(super) fn is_told(&self) -> bool {
+        lock(&self.feeds).is_told
+    }
+
+    /// The newest stream.
+    pub(super) fn newest(&self) -> Option<Arc<Feed>> {
+        lock(&self.feeds).newest.clone()
     }
 
     /// Says whether there is none.

@@ -1,6 +1,6 @@
 //! One connection in HTTP/1.1.
 
-use std::{future::poll_fn, net::SocketAddr, pin::pin, sync::Arc, task::Poll};
+use std::{future::poll_fn, net::SocketAddr, sync::Arc, task::Poll};
 
 use ::http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -14,7 +14,14 @@ use crate::seldom::Seldom;
 const MAX_HEAD: usize = 64 * 1024;
 
 /// Answers what comes over a connection until it ends, or until the endpoint closes and the request that is running is answered.
-pub(super) async fn serve<I>(io: I, peer: Option<SocketAddr>, endpoint: Arc<Endpoint>)
+///
+/// The future is kept small: it has only what it needs after it was made, and beside that the connection lies in a place
+/// of its own. So what is touched of it whenever the connection is woken lies beside what the runtime looks at anyway.
+pub(super) fn serve<I>(
+    io: I,
+    peer: Option<SocketAddr>,
+    endpoint: Arc<Endpoint>,
+) -> impl Future<Output = ()> + Send
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -31,21 +38,23 @@ where
         .header_read_timeout(header_timeout)
         .max_header_size(MAX_HEAD)
         .serve_connection(io, service);
-    let mut connection = pin!(connection);
-    let mut closed = Seldom::new(served.closed());
-    let ended = poll_fn(|cx| match connection.as_mut().poll(cx) {
-        Poll::Ready(ended) => Poll::Ready(Some(ended)),
-        Poll::Pending => closed.poll(cx, served.is_closed()).map(|()| None),
-    });
-    let ended = match ended.await {
-        Some(ended) => ended,
-        None => {
-            own_link.close();
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let mut connection = Box::pin(connection);
+    async move {
+        let mut closed = Seldom::new(served.closed());
+        let ended = poll_fn(|cx| match connection.as_mut().poll(cx) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
+            Poll::Pending => closed.poll(cx, served.is_closed()).map(|()| None),
+        });
+        let ended = match ended.await {
+            Some(ended) => ended,
+            None => {
+                own_link.close();
+                connection.as_mut().graceful_shutdown();
+                connection.as_mut().await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, peer = ?own_link.peer(), "connection ended");
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, ?peer, "connection ended");
     }
 }

@@ -4,7 +4,7 @@
 //! record in the store.
 
 use std::{
-    collections::{BTreeMap, HashMap, hash_map},
+    collections::{HashMap, hash_map},
     hash::{BuildHasher, BuildHasherDefault},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -15,7 +15,12 @@ use std::{
 use turnbuckle_protocol::RpcError;
 use turnbuckle_store::{OwnRandomness, SessionId, StreamId};
 
-use super::{endpoint::Endpoint, feed::Feed, general::GeneralStreams};
+use super::{
+    audience::{Audience, Seat},
+    endpoint::Endpoint,
+    feed::Feed,
+    general::GeneralStreams,
+};
 use crate::{
     context::Call,
     lifecycle::live::{self, Live},
@@ -27,17 +32,7 @@ const SHARDS: usize = 32;
 /// The sessions that are present in this process.
 pub(super) struct Presences {
     shards: [Mutex<Shard>; SHARDS],
-    audience: Mutex<Audience>,
-}
-
-/// The sessions that have general streams.
-///
-/// In the order in which they came: what belongs to them lies in memory in about that order, and to go through it in
-/// another one takes longer.
-#[derive(Default)]
-struct Audience {
-    seats: BTreeMap<u64, (SessionId, Arc<Presence>)>,
-    next: u64,
+    audience: Audience,
 }
 
 /// Only ids of sessions that exist are put here, so nobody can choose them.
@@ -65,9 +60,7 @@ pub(super) struct Presence {
     pub(super) live: Arc<Live>,
     pub(super) general: GeneralStreams,
     /// Its place in the audience, once it had one.
-    seat: OnceLock<u64>,
-    /// Whether it is known that the session is told of changes of lists.
-    is_told: AtomicBool,
+    pub(super) seat: OnceLock<u64>,
     /// The streams that something is still written to.
     feeds: Mutex<HashMap<StreamId, Arc<Feed>>>,
     /// How many calls are running.
@@ -79,7 +72,7 @@ impl Default for Presences {
     fn default() -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
-            audience: Mutex::default(),
+            audience: Audience::default(),
         }
     }
 }
@@ -106,7 +99,7 @@ impl Presences {
         let entry = self.shard(session).remove(session);
         if let Some(entry) = entry {
             entry.presence.close();
-            self.leave_audience(&entry.presence);
+            self.audience.leave(&entry.presence);
         }
     }
 
@@ -116,7 +109,7 @@ impl Presences {
             let entries = std::mem::take(&mut *lock(shard));
             entries.values().for_each(|entry| entry.presence.close());
         }
-        lock(&self.audience).seats.clear();
+        self.audience.clear();
     }
 
     /// How many there are.
@@ -143,44 +136,26 @@ impl Presences {
 
     /// Puts a session that has a stream among those that are told of changes.
     pub(super) fn join(&self, session: SessionId, presence: &Arc<Presence>) {
-        let mut audience = lock(&self.audience);
-        let Audience { seats, next } = &mut *audience;
-        let seat = *presence.seat.get_or_init(|| {
-            *next += 1;
-            *next
-        });
-        seats
-            .entry(seat)
-            .or_insert_with(|| (session, presence.clone()));
+        self.audience.join(session, presence);
     }
 
     /// The sessions that are told of changes.
-    pub(super) fn audience(&self) -> Vec<(SessionId, Arc<Presence>)> {
-        lock(&self.audience).seats.values().cloned().collect()
+    pub(super) fn audience(&self) -> Arc<[Seat]> {
+        self.audience.list()
     }
 
     /// Says whether no session is told of changes.
     pub(super) fn has_no_audience(&self) -> bool {
-        lock(&self.audience).seats.is_empty()
+        self.audience.is_empty()
     }
 
-    /// Lets go of a session whose last stream is gone, unless somebody still uses it.
+    /// Notes that streams of a session are gone, and with the last of them lets go of the session, unless somebody still
+    /// uses it.
     pub(super) fn tidy(&self, session: &SessionId, presence: &Presence) {
-        self.leave_audience(presence);
+        self.audience.leave(presence);
         let mut shard = self.shard(session);
         if shard.get(session).is_some_and(Entry::is_idle) {
             shard.remove(session);
-        }
-    }
-
-    /// Takes a session that is over, or has no stream, from those that are told.
-    fn leave_audience(&self, presence: &Presence) {
-        let mut audience = lock(&self.audience);
-        // Whoever opens a stream at this moment joins after it.
-        if let Some(seat) = presence.seat.get()
-            && (presence.is_closed() || presence.general.is_empty())
-        {
-            audience.seats.remove(seat);
         }
     }
 
@@ -193,16 +168,6 @@ impl Presences {
 }
 
 impl Presence {
-    /// Notes that from now on the session is told of every change of a list.
-    pub(super) fn set_told(&self) {
-        self.is_told.store(true, Ordering::Relaxed);
-    }
-
-    /// Says whether it is known that the session is told of every change of a list.
-    pub(super) fn is_told(&self) -> bool {
-        self.is_told.load(Ordering::Relaxed)
-    }
-
     /// Notes a running call, so that it can be cancelled; refuses an id that is in use.
     pub(super) fn begin(self: &Arc<Self>, call: &Arc<Call>) -> Result<Running, RpcError> {
         let running = self.live.begin(call)?;

@@ -21,7 +21,8 @@ use tokio::{
 use turnbuckle_store::{Lagged, SessionId, Subscription};
 
 use super::{
-    delivery::append,
+    audience::Seat,
+    delivery::{append, hand_on},
     endpoint::Endpoint,
     feed::Feed,
     general::GeneralStreams,
@@ -32,8 +33,11 @@ use crate::{lifecycle::session as rules, subscriptions::Announcement};
 /// How often to see whether anybody still reads.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// How many sessions are told at the same time.
+/// How many sessions are told at the same time, where each is told for itself.
 const AT_ONCE: usize = 32;
+
+/// How many streams the store is given an event for at once.
+const TOGETHER: usize = 256;
 
 /// The pump of an endpoint, while it runs.
 #[derive(Default)]
@@ -71,7 +75,10 @@ async fn run(endpoint: Arc<Endpoint>, mut changes: Subscription) {
         tokio::select! {
             biased;
             () = endpoint.closed() => break,
-            change = changes.next() => tell_all(&endpoint, change.map(Announcement::new)).await,
+            change = changes.next() => {
+                let audience = endpoint.presences.audience();
+                tell_all(&endpoint, &audience, &change.map(Announcement::new)).await;
+            }
             () = sleep_until(look) => {
                 look = Instant::now() + LOOK;
                 end_streams(&endpoint, |streams| streams.expire(Instant::now())).await;
@@ -98,24 +105,34 @@ fn stops(endpoint: &Endpoint) -> bool {
 
 /// Ends some streams of every session.
 async fn end_streams(endpoint: &Endpoint, which: impl Fn(&GeneralStreams) -> Vec<Arc<Feed>>) {
-    for (session, presence) in endpoint.presences.audience() {
-        for feed in which(&presence.general) {
-            finish(endpoint, &session, &presence, &feed).await;
+    for Seat {
+        session, presence, ..
+    } in endpoint.presences.audience().iter()
+    {
+        let ended = which(&presence.general);
+        for feed in &ended {
+            finish(endpoint, session, presence, feed).await;
         }
-        endpoint.presences.tidy(&session, &presence);
+        if !ended.is_empty() || presence.is_closed() || presence.general.is_empty() {
+            endpoint.presences.tidy(session, presence);
+        }
     }
 }
 
 /// Tells every session that has a stream what changed.
-async fn tell_all(endpoint: &Endpoint, change: Result<Announcement, Lagged>) {
-    let audience = endpoint.presences.audience();
+async fn tell_all(endpoint: &Endpoint, audience: &[Seat], change: &Result<Announcement, Lagged>) {
+    let rest = match change {
+        Ok(announcement) if announcement.is_for_everyone() => {
+            tell_known(endpoint, audience, announcement).await
+        }
+        _ => audience.iter().collect(),
+    };
     let next = AtomicUsize::new(0);
     // Side by side, so that a store that takes its time for one session holds up few others.
-    let mut telling: Vec<_> =
-        std::iter::repeat_with(|| tell_some(endpoint, &audience, &next, &change))
-            .map(Box::pin)
-            .take(audience.len().min(AT_ONCE))
-            .collect();
+    let mut telling: Vec<_> = std::iter::repeat_with(|| tell_some(endpoint, &rest, &next, change))
+        .map(Box::pin)
+        .take(rest.len().min(AT_ONCE))
+        .collect();
     poll_fn(|cx| {
         telling.retain_mut(|telling| telling.as_mut().poll(cx).is_pending());
         if telling.is_empty() {
@@ -127,22 +144,58 @@ async fn tell_all(endpoint: &Endpoint, change: Result<Announcement, Lagged>) {
     .await;
 }
 
+/// Tells of a change of a list where it is known to which stream it goes; returns the others.
+///
+/// So it is with most changes and most sessions, and of those nothing but the stream is looked at.
+async fn tell_known<'a>(
+    endpoint: &Endpoint,
+    audience: &'a [Seat],
+    announcement: &Announcement,
+) -> Vec<&'a Seat> {
+    let (events, message) = (&endpoint.server.store_ref().events, &announcement.message);
+    let mut others = Vec::new();
+    for some in audience.chunks(TOGETHER) {
+        let mut known = Vec::with_capacity(some.len());
+        for seat in some {
+            match &seat.newest {
+                Some(feed) if feed.takes_lists() => known.push((seat, feed)),
+                _ => others.push(seat),
+            }
+        }
+        if known.is_empty() {
+            continue;
+        }
+        let streams: Vec<_> = known
+            .iter()
+            .map(|(seat, feed)| (seat.session, feed.stream))
+            .collect();
+        let appended = events.append_each(&streams, message.clone()).await;
+        for ((seat, feed), appended) in known.into_iter().zip(appended) {
+            if !hand_on(feed, appended, message.clone()) {
+                others.push(seat);
+            }
+            // Others have work too, and the streams want to be written.
+            consume_budget().await;
+        }
+    }
+    others
+}
+
 /// Tells whoever is next, until nobody is.
 async fn tell_some(
     endpoint: &Endpoint,
-    audience: &[(SessionId, Arc<Presence>)],
+    audience: &[&Seat],
     next: &AtomicUsize,
     change: &Result<Announcement, Lagged>,
 ) {
-    while let Some((session, presence)) = audience.get(next.fetch_add(1, Ordering::Relaxed)) {
+    while let Some(seat) = audience.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let (session, presence) = (&seat.session, &seat.presence);
         match change {
-            // Most changes, to most sessions: what there is to know of them is known.
-            Ok(announcement) if announcement.is_for_everyone() && presence.is_told() => {
+            Ok(announcement) if announcement.is_for_everyone() && presence.general.is_told() => {
                 deliver(endpoint, session, presence, &announcement.message).await;
             }
             change => tell(endpoint, session, presence, change).await,
         }
-        // Others have work too, and the streams want to be written.
         consume_budget().await;
     }
 }
@@ -170,7 +223,7 @@ async fn tell(
         }
     };
     if rules::is_told_of_lists(&record) {
-        presence.set_told();
+        presence.general.set_told();
     }
     let missed: Vec<_>;
     let announcements = match change {
@@ -198,6 +251,7 @@ async fn deliver(endpoint: &Endpoint, session: &SessionId, presence: &Presence, 
         }
         presence.general.remove(&feed);
         finish(endpoint, session, presence, &feed).await;
+        endpoint.presences.tidy(session, presence);
     }
     endpoint.presences.tidy(session, presence);
 }

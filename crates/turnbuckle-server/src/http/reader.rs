@@ -37,17 +37,26 @@ pub(super) struct Reader {
     source: Source,
     /// The last event that was sent.
     last: EventId,
-    greeting: Vec<u8>,
+    /// How it begins, until it has begun.
+    greeting: Option<Greeting>,
     /// What was read and is to be sent.
     queue: VecDeque<Numbered>,
     /// Whether the log may hold what is not in the queue.
     see_log: bool,
     over: bool,
-    /// When the session was last kept from expiring.
-    touched: Instant,
+    /// When the session is to be kept from expiring.
+    keep: Instant,
     heartbeat: Heartbeat,
     /// Counts a stream that no request stands for.
     _permit: Option<Permit>,
+}
+
+/// The first thing that a connection sends.
+enum Greeting {
+    /// An event that has only an id to come back with.
+    Primer,
+    /// A comment, where clients do not know such events.
+    Comment,
 }
 
 /// Where new events come from.
@@ -80,11 +89,11 @@ impl Reader {
             present,
             source,
             last,
-            greeting: Vec::new(),
+            greeting: None,
             queue: VecDeque::new(),
             see_log: true,
             over: false,
-            touched: Instant::now(),
+            keep: Instant::now() + heartbeat.period.min(KEEP),
             heartbeat,
             _permit: None,
         }
@@ -92,15 +101,10 @@ impl Reader {
 
     /// Begins with an event that has only an id to come back with, where clients know it, else with a comment.
     pub(super) fn greet(mut self, primes: bool) -> Self {
-        if primes {
-            let id = self.last.to_string();
-            sse::Event::message(b"")
-                .with_id(&id)
-                .with_retry(RETRY)
-                .write(&mut self.greeting);
-        } else {
-            sse::write_comment(&mut self.greeting, "open");
-        }
+        self.greeting = Some(match primes {
+            true => Greeting::Primer,
+            false => Greeting::Comment,
+        });
         self
     }
 
@@ -116,8 +120,8 @@ impl Reader {
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        if !self.greeting.is_empty() {
-            return Poll::Ready(Next::Bytes(std::mem::take(&mut self.greeting).into()));
+        if let Some(greeting) = self.greeting.take() {
+            return Poll::Ready(Next::Bytes(greeting.write(self.last)));
         }
         loop {
             // A client that is always behind keeps its session, too.
@@ -169,12 +173,12 @@ impl Reader {
     }
 
     fn is_session_due(&self, now: Instant) -> bool {
-        now - self.touched >= self.heartbeat.period.min(KEEP)
+        now >= self.keep
     }
 
     /// Keeps the session from expiring while somebody is connected; one that is over ends the stream.
     async fn keep_session(&mut self) {
-        self.touched = Instant::now();
+        self.keep = Instant::now() + self.heartbeat.period.min(KEEP);
         let sessions = &self.present.endpoint.server.store_ref().sessions;
         self.over |= matches!(sessions.load(&self.present.session).await, Ok(None));
     }
@@ -208,7 +212,7 @@ impl Reader {
         while let Some((sequence, data)) = next {
             if sequence > self.last.sequence {
                 self.last.sequence = sequence;
-                let id = self.last.to_string();
+                let id = self.last.text();
                 sse::Event::message(&data).with_id(&id).write(&mut out);
             }
             let has_room = out.len() < WRITE_SIZE;
@@ -219,6 +223,20 @@ impl Reader {
         }
         self.heartbeat.spoke();
         Some(out.into())
+    }
+}
+
+impl Greeting {
+    fn write(self, last: EventId) -> Bytes {
+        let mut out = Vec::new();
+        match self {
+            Self::Primer => sse::Event::message(b"")
+                .with_id(&last.text())
+                .with_retry(RETRY)
+                .write(&mut out),
+            Self::Comment => sse::write_comment(&mut out, "open"),
+        }
+        out.into()
     }
 }
 
@@ -236,10 +254,6 @@ impl Source {
 }
 
 /// A reader as the body of a response.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the body boxes all of it, and it nearly always reads"
-)]
 enum ReaderEvents {
     Reading(Reader),
     /// The reader waits for the store.
