@@ -28,9 +28,14 @@ pub(crate) trait Figure {
         None
     }
 
-    /// How often it is measured on each peer; the median counts.
+    /// How often it is measured; the median counts.
     fn rounds(&self) -> usize {
         3
+    }
+
+    /// How often it is measured on peers: a narrow goal asks for more turns of the two that it compares.
+    fn rounds_of_peers(&self) -> usize {
+        self.rounds()
     }
 
     /// Measures once. `None`: this peer has no such form.

@@ -21,9 +21,13 @@ pub(crate) fn measure(
     let peers: Vec<_> = peers.iter().filter(takes_part).collect();
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
     let mut absent = BTreeMap::new();
-    for _ in 0..rounds.unwrap_or(figure.rounds()) {
+    let rounds_of = |role| match role {
+        Role::Peer => rounds.unwrap_or(figure.rounds_of_peers()),
+        Role::Limit | Role::Ours => rounds.unwrap_or(figure.rounds()),
+    };
+    for turn in 0..rounds_of(Role::Ours) {
         for (peer, samples) in peers.iter().zip(&mut samples) {
-            if absent.contains_key(&peer.name) {
+            if absent.contains_key(&peer.name) || turn >= rounds_of(peer.role) {
                 continue;
             }
             match round(figure, peer, places)? {

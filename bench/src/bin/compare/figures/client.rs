@@ -83,6 +83,10 @@ impl Figure for Calls {
         }
     }
 
+    fn rounds(&self) -> usize {
+        7
+    }
+
     fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
         let bare = beside_this_program("bare")?;
         match self.server {

@@ -97,6 +97,17 @@ impl Figure for Held {
         }
     }
 
+    fn rounds(&self) -> usize {
+        match self.what {
+            What::Told => 25,
+            What::Idle | What::Open => self.rounds_of_peers(),
+        }
+    }
+
+    fn rounds_of_peers(&self) -> usize {
+        3
+    }
+
     fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
         if self.what == What::Idle && peer.role == Role::Limit {
             // It remembers nothing, so it has no sessions.
