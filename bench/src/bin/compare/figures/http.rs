@@ -109,6 +109,17 @@ impl Figure for Http {
         }
     }
 
+    fn rounds(&self) -> usize {
+        match self.goal() {
+            Some(_) => 15,
+            None => self.rounds_of_peers(),
+        }
+    }
+
+    fn rounds_of_peers(&self) -> usize {
+        3
+    }
+
     fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
         let Some(mut command) = peer.http(self.request.switches()) else {
             return Ok(None);
