@@ -44,8 +44,10 @@ mod mirror;
 mod post;
 mod presence;
 mod pump;
+mod quota;
 mod reader;
 mod refusal;
+mod room;
 mod serving;
 mod session;
 mod stall;
@@ -387,7 +389,10 @@ impl Http {
     }
 
     fn endpoint(self, bound: Option<SocketAddr>) -> Arc<Endpoint> {
-        Arc::new(Endpoint::new(self.server, self.options, bound))
+        let users = self.server.session_users().clone();
+        let endpoint = Arc::new(Endpoint::new(self.server, self.options, bound));
+        endpoint.join(&users);
+        endpoint
     }
 }
 

@@ -18,6 +18,7 @@ mod incident;
 mod input;
 mod lifecycle;
 pub mod lines;
+mod log_limiter;
 pub mod middleware;
 mod outbox;
 mod prompts;
@@ -28,6 +29,7 @@ mod schema;
 mod scopes;
 mod seldom;
 mod server;
+mod session_users;
 mod shape;
 mod short_queue;
 #[cfg(feature = "skills")]

@@ -20,6 +20,7 @@ use crate::{
     input::Keys,
     lifecycle::{Rules, live::Patience},
     middleware::{Layer, Middleware},
+    session_users::SessionUsers,
     subscriptions::Listeners,
     tasks::{Registry, TaskSettings},
 };
@@ -51,6 +52,7 @@ struct Shared {
     identity: OnceLock<Vec<u8>>,
     running_tasks: Arc<Registry>,
     listeners: Arc<Listeners>,
+    session_users: Arc<SessionUsers>,
 }
 
 /// Longer than anybody waits, and short enough to be added to any time.
@@ -101,6 +103,7 @@ impl Server {
                 identity: OnceLock::new(),
                 running_tasks: Arc::default(),
                 listeners: Arc::default(),
+                session_users: Arc::default(),
             }),
         }
     }
@@ -430,6 +433,11 @@ impl Server {
         &self.shared.listeners
     }
 
+    /// Who uses sessions of the store in this process.
+    pub(crate) fn session_users(&self) -> &Arc<SessionUsers> {
+        &self.shared.session_users
+    }
+
     pub(crate) fn info(&self) -> &Implementation {
         &self.shared.settings.info
     }
@@ -539,6 +547,7 @@ impl Clone for Shared {
             identity: OnceLock::new(),
             running_tasks: self.running_tasks.clone(),
             listeners: self.listeners.clone(),
+            session_users: self.session_users.clone(),
         }
     }
 }

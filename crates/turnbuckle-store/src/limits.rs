@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::SessionOwner;
+
 /// How much each part of a store may hold, and for how long.
 ///
 /// Start from the default and change what you need:
@@ -34,6 +36,11 @@ pub struct Limits {
 pub struct SessionLimits {
     /// Sessions at one time.
     pub max_sessions: usize,
+    /// Sessions of one [owner](crate::SessionOwner) at one time.
+    ///
+    /// Neither one owner nor all callers behind a shared one get more than nine tenths of [`max_sessions`](Self::max_sessions),
+    /// which is the only limit for a shared owner.
+    pub max_sessions_per_owner: usize,
     /// How long a session lives without being used.
     pub idle: Duration,
     /// How long a session lives without being used while its handshake is not done.
@@ -44,6 +51,9 @@ pub struct SessionLimits {
     ///
     /// Up to 4 KiB about itself are ordinary: those are bounded by the number of sessions.
     pub max_extra_bytes: usize,
+    /// Bytes beyond the ordinary of all sessions of one owner; nine tenths of
+    /// [`max_extra_bytes`](Self::max_extra_bytes) for a shared owner.
+    pub max_owner_bytes: usize,
     /// Resources that one session may subscribe to.
     pub max_subscriptions: usize,
     /// Bytes of one subscribed URI.
@@ -52,14 +62,40 @@ pub struct SessionLimits {
     pub max_subscription_bytes: usize,
 }
 
+impl SessionLimits {
+    /// Returns how many sessions this owner may hold at one time.
+    pub fn sessions_of(&self, owner: &SessionOwner) -> usize {
+        let share = nine_tenths(self.max_sessions);
+        match owner.is_shared() {
+            true => share,
+            false => share.min(self.max_sessions_per_owner),
+        }
+    }
+
+    /// Returns how many bytes beyond the ordinary the sessions of this owner may hold together.
+    pub fn bytes_of(&self, owner: &SessionOwner) -> usize {
+        let share = nine_tenths(self.max_extra_bytes);
+        match owner.is_shared() {
+            true => share,
+            false => share.min(self.max_owner_bytes),
+        }
+    }
+}
+
+fn nine_tenths(total: usize) -> usize {
+    total - total / 10
+}
+
 impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             max_sessions: 10_000,
+            max_sessions_per_owner: 1_000,
             idle: Duration::from_secs(30 * 60),
             idle_before_initialized: Duration::from_secs(60),
             max_client_bytes: 1024 * 1024,
             max_extra_bytes: 64 * 1024 * 1024,
+            max_owner_bytes: 16 * 1024 * 1024,
             max_subscriptions: 1_000,
             max_uri_bytes: 8 * 1024,
             max_subscription_bytes: 128 * 1024,

@@ -21,7 +21,8 @@ pub trait Sessions: Send + Sync {
     /// Begins a session.
     ///
     /// Where the store is full, expired sessions make room; live ones never do, and the answer is
-    /// [`StoreError::Full`]. A client that says too much about itself is [`StoreError::TooLarge`].
+    /// [`StoreError::Full`]. An owner that holds as many as it may gets [`StoreError::TooMany`]; see
+    /// [`evict`](Self::evict) for both. A client that says too much about itself is [`StoreError::TooLarge`].
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>>;
 
     /// Returns what is remembered, and restarts the idle clock.
@@ -42,6 +43,26 @@ pub trait Sessions: Send + Sync {
     /// Ends a session; says whether there was one.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>>;
 
+    /// Ends one idle session, so that `owner` can create another, and returns its id; `None` if there is nothing to end.
+    ///
+    /// Called after [`create`](Self::create) failed. An owner that holds as many sessions as it may loses one of its own.
+    /// Otherwise, in a full store, the largest owner loses one, then the next largest, as long as it still holds at least
+    /// as many as `owner` will; if none of them has an idle session, `owner` loses one of its own. Within an owner, sessions
+    /// whose handshake is not done go first, then those that were unused for longest. In a store that is not full, an owner
+    /// that may create more sessions makes nobody lose one.
+    ///
+    /// `in_use` says which sessions this process uses at the moment: those are never ended. A store that several
+    /// processes share must also leave out what the others use, for example everything that was loaded within the last
+    /// minute. Unless implemented, nothing is ended.
+    fn evict<'a>(
+        &'a self,
+        owner: &'a SessionOwner,
+        in_use: &'a (dyn Fn(&SessionId) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<Option<SessionId>, StoreError>> {
+        let _ = (owner, in_use);
+        Box::pin(async { Ok(None) })
+    }
+
     /// Returns how many sessions are held, expired ones that were not yet swept included.
     fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>>;
 
@@ -59,9 +80,57 @@ random_id! {
     SessionId
 }
 
+/// Whose quota a session counts against.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionOwner {
+    key: Arc<str>,
+    shared: bool,
+}
+
+impl SessionOwner {
+    /// One caller, such as a principal or a network address.
+    pub fn caller(key: impl Into<Arc<str>>) -> Self {
+        Self {
+            key: key.into(),
+            shared: false,
+        }
+    }
+
+    /// Many callers that cannot be told apart, such as everyone behind a reverse proxy.
+    pub fn shared(key: impl Into<Arc<str>>) -> Self {
+        Self {
+            key: key.into(),
+            shared: true,
+        }
+    }
+
+    /// The caller that tokens of this principal are for, whichever client holds them.
+    pub fn principal(principal: &Principal) -> Self {
+        let name = (&principal.issuer, &principal.subject);
+        let name = serde_json::to_string(&name).unwrap_or_default();
+        Self::caller(format!("principal {name}"))
+    }
+
+    /// Its name: two owners with one name are the same.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns whether many callers may stand behind it.
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    pub(crate) fn into_key(self) -> Arc<str> {
+        self.key
+    }
+}
+
 /// What is remembered of one session.
 #[derive(Clone, Debug)]
 pub struct SessionRecord {
+    /// Whose quota it counts against.
+    pub owner: SessionOwner,
     /// Who began it; nobody else may use it.
     pub principal: Option<Principal>,
     /// The negotiated revision.
@@ -78,12 +147,19 @@ pub struct SessionRecord {
 
 impl SessionRecord {
     /// A session as it is right after `initialize` was answered.
+    ///
+    /// It counts against the quota of its principal; without one, all such sessions share one.
     pub fn new(
         principal: Option<Principal>,
         revision: Revision,
         client: impl Into<Arc<ClientProfile>>,
     ) -> Self {
+        let owner = match &principal {
+            Some(principal) => SessionOwner::principal(principal),
+            None => SessionOwner::shared(""),
+        };
         Self {
+            owner,
             principal,
             revision,
             client: client.into(),
@@ -91,6 +167,13 @@ impl SessionRecord {
             log_level: None,
             subscriptions: BTreeSet::new(),
         }
+    }
+
+    /// Sets whose quota it counts against.
+    #[must_use]
+    pub fn owned_by(mut self, owner: SessionOwner) -> Self {
+        self.owner = owner;
+        self
     }
 
     /// Changes one thing, within the limits of a session.

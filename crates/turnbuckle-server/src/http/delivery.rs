@@ -24,7 +24,7 @@ use super::{
     stateless::event_stream,
     work::{Next, Work},
 };
-use crate::{exchange::Answer, lifecycle::Rules};
+use crate::{exchange::Answer, lifecycle::Rules, log_limiter::LogLimiter};
 
 /// How the answer reaches the client.
 enum Decision {
@@ -75,7 +75,9 @@ impl Delivery {
         let sink = match Sink::open(&self.present).await {
             Ok(sink) => sink,
             Err(error) => {
-                tracing::warn!(%error, "no room for a stream: what comes before the answer is not sent");
+                if let Some(suppressed) = self.present.endpoint.logs.no_stream.pass() {
+                    tracing::warn!(%error, suppressed, "no room for a stream: what comes before the answer is not sent");
+                }
                 while !matches!(self.work.next().await, Next::Done) {}
                 return self.answer(decide);
             }
@@ -209,7 +211,12 @@ pub(super) fn hand_on(feed: &Feed, appended: Result<EventId, StoreError>, messag
     match appended {
         Ok(id) => feed.push(id.sequence, message),
         Err(StoreError::Gone { .. }) => return false,
-        Err(error) => tracing::warn!(%error, "an event is lost"),
+        Err(error) => {
+            static LOST: LogLimiter = LogLimiter::new();
+            if let Some(suppressed) = LOST.pass() {
+                tracing::warn!(%error, suppressed, "an event is lost");
+            }
+        }
     }
     true
 }

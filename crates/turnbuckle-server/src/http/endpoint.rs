@@ -17,6 +17,7 @@ use ::http::{
 };
 use bytes::Bytes;
 use turnbuckle_protocol::Principal;
+use turnbuckle_store::StoreError;
 
 use super::{
     Always, Options, Sessions,
@@ -38,6 +39,7 @@ use crate::{
     Server,
     ending::Ending,
     lifecycle::{Arrival, may_have_session},
+    log_limiter::LogLimiter,
 };
 
 /// A server behind one URL, and what all its requests share.
@@ -52,6 +54,7 @@ pub(super) struct Endpoint {
     gate: Gate,
     in_flight: AtomicUsize,
     pub(super) half_sent: HalfSent,
+    pub(super) logs: Logs,
     /// Not the server's: others may serve it too.
     closing: Ending,
 }
@@ -69,6 +72,7 @@ impl Endpoint {
                 .map(|http_sse| Arc::new(Streams::new(http_sse, options.max_in_flight))),
             in_flight: AtomicUsize::new(0),
             half_sent: HalfSent::new(options.body_budget),
+            logs: Logs::default(),
             closing: Ending::default(),
             server,
             options,
@@ -232,6 +236,24 @@ impl Endpoint {
     }
 }
 
+/// The messages that callers can cause again and again.
+#[derive(Default)]
+pub(super) struct Logs {
+    pub(super) no_session: LogLimiter,
+    pub(super) no_stream: LogLimiter,
+    store_failed: LogLimiter,
+    pub(super) not_accepted: LogLimiter,
+}
+
+impl Logs {
+    /// Notes that the store could not be reached.
+    pub(super) fn store_failed(&self, error: &StoreError) {
+        if let Some(suppressed) = self.store_failed.pass() {
+            tracing::error!(%error, suppressed, "the store failed");
+        }
+    }
+}
+
 /// Who answers a request.
 enum Course {
     /// A post to the endpoint that nobody else has a say in.
@@ -298,6 +320,12 @@ impl Head {
         let extensions = &self.extensions;
         let owned = || extensions.get::<Principal>().cloned().map(Arc::new);
         extensions.get::<Arc<Principal>>().cloned().or_else(owned)
+    }
+
+    /// The address that the request comes from: the one that a layer below found out, else that of the connection.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        let found = self.extensions.get::<SocketAddr>().copied();
+        found.or_else(|| self.link.peer())
     }
 
     /// Says whether the request comes from whom something belongs to.

@@ -15,6 +15,7 @@ mod streams;
 use std::sync::Arc;
 
 use ::http::{Method, Response, request::Parts};
+use turnbuckle_store::SessionOwner;
 
 pub(super) use streams::Streams;
 
@@ -35,6 +36,7 @@ pub struct HttpSse {
     stream_path: String,
     messages_path: String,
     max_streams: usize,
+    max_streams_per_caller: usize,
 }
 
 impl HttpSse {
@@ -44,6 +46,7 @@ impl HttpSse {
             stream_path: "/sse".to_owned(),
             messages_path: "/messages".to_owned(),
             max_streams: 1_000,
+            max_streams_per_caller: 100,
         }
     }
 
@@ -67,6 +70,27 @@ impl HttpSse {
     pub fn max_streams(mut self, streams: usize) -> Self {
         self.max_streams = streams;
         self
+    }
+}
+
+impl HttpSse {
+    /// Limits the streams of one caller at one time; 100 unless set. Beyond, it is answered with status 429.
+    ///
+    /// A caller is a principal or, without one, an address, as [`Http`](super::Http) has it. Addresses that may be those of a
+    /// reverse proxy are limited to nine tenths of [all streams](Self::max_streams) instead.
+    #[must_use]
+    pub fn max_streams_per_caller(mut self, streams: usize) -> Self {
+        self.max_streams_per_caller = streams;
+        self
+    }
+
+    /// Returns how many streams a caller may have.
+    fn streams_of(&self, owner: &SessionOwner) -> usize {
+        let share = self.max_streams - self.max_streams / 10;
+        match owner.is_shared() {
+            true => share,
+            false => share.min(self.max_streams_per_caller),
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) async fn find(
     let record = match sessions.load(&session).await {
         Ok(Some(record)) if head.is_from(record.principal.as_ref()) => record,
         Ok(_) => return Err(unknown(id)),
-        Err(error) => return Err(unavailable(id, &error)),
+        Err(error) => return Err(unavailable(endpoint, id, &error)),
     };
     match check_version(&record, head) {
         Ok(()) => Ok(Known {
@@ -92,8 +92,12 @@ pub(super) fn unknown(id: Option<&RequestId>) -> Response<Body> {
 }
 
 /// Asks the client to come back when the store does.
-pub(super) fn unavailable(id: Option<&RequestId>, error: &StoreError) -> Response<Body> {
-    tracing::error!(%error, "the store failed");
+pub(super) fn unavailable(
+    endpoint: &Endpoint,
+    id: Option<&RequestId>,
+    error: &StoreError,
+) -> Response<Body> {
+    endpoint.logs.store_failed(error);
     refusal::busy(id, "sessions cannot be read at the moment")
 }
 

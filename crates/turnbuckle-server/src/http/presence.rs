@@ -112,6 +112,15 @@ impl Presences {
         self.audience.clear();
     }
 
+    /// Returns whether a request of a session is running here, or one of its streams is read, or a connection holds on to
+    /// it between two requests.
+    pub(super) fn is_in_use(&self, session: &SessionId) -> bool {
+        let shard = self.shard(session);
+        shard
+            .get(session)
+            .is_some_and(|entry| entry.users > 0 || entry.presence.running() > 0)
+    }
+
     /// How many there are.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

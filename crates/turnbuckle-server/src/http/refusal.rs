@@ -57,6 +57,13 @@ pub(super) fn busy(id: Option<&RequestId>, message: impl Into<String>) -> Respon
     response
 }
 
+/// Refuses what this caller has too much of already.
+pub(super) fn too_many(id: Option<&RequestId>, message: impl Into<String>) -> Response<Body> {
+    let mut response = busy(id, message);
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    response
+}
+
 /// The answer of an exchange as one JSON body.
 pub(super) fn answer(answer: Answer) -> Response<Body> {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

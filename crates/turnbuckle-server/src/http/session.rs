@@ -19,7 +19,7 @@ use super::{
     known::{self, Known},
     mirror::MCP_SESSION_ID,
     presence::Present,
-    refusal, stateless,
+    quota, refusal, stateless,
     work::Work,
 };
 use crate::{
@@ -68,7 +68,8 @@ async fn begin_session(
     }
     endpoint.sweep_if_due().await;
     let version = record.revision.as_str();
-    match endpoint.server.store_ref().sessions.create(record).await {
+    let record = record.owned_by(quota::owner(head));
+    match endpoint.create_session(record).await {
         Ok(session) => {
             let key = SessionKey::of(&session);
             endpoint.server.session_began(key, version, "tcp");
@@ -83,9 +84,24 @@ async fn begin_session(
             refusal::error(StatusCode::OK, Some(&request.id), &error)
         }
         Err(error) => {
-            tracing::warn!(%error, "no new session");
-            refusal::busy(Some(&request.id), error.to_string())
+            if let Some(suppressed) = endpoint.logs.no_session.pass() {
+                tracing::warn!(%error, suppressed, "no new session");
+            }
+            refuse_session(&request.id, &error)
         }
+    }
+}
+
+/// Refuses a session for which there is no room, because none could be ended in its place.
+fn refuse_session(id: &RequestId, error: &StoreError) -> Response<Body> {
+    match error {
+        StoreError::TooMany { .. } => {
+            let message = format!(
+                "{error}, and none of them is idle; end one with DELETE, or try again in a few seconds"
+            );
+            refusal::too_many(Some(id), message)
+        }
+        error => refusal::busy(Some(id), error.to_string()),
     }
 }
 
@@ -234,7 +250,7 @@ pub(super) async fn remember(present: &Present, change: SessionChange) -> Result
             Err(RpcError::invalid_params(error.to_string()))
         }
         Err(error) => {
-            tracing::error!(%error, "the store failed");
+            present.endpoint.logs.store_failed(&error);
             Err(RpcError::internal("the session cannot be changed"))
         }
     }
@@ -275,7 +291,7 @@ pub(super) async fn delete(endpoint: &Arc<Endpoint>, head: Head) -> Response<Bod
     match store.sessions.remove(&known.id).await {
         Ok(true) => endpoint.server.session_ended(SessionKey::of(&known.id)),
         Ok(false) => return known::unknown(None),
-        Err(error) => return known::unavailable(None, &error),
+        Err(error) => return known::unavailable(endpoint, None, &error),
     }
     endpoint.presences.close(&known.id);
     tasks::session_ended(&endpoint.server, known.id);

@@ -5,7 +5,6 @@ use std::{sync::Arc, sync::Mutex, time::Duration};
 use tokio::time::{Instant, sleep};
 
 use super::{endpoint::Endpoint, presence::lock};
-use crate::{middleware::SessionKey, tasks};
 
 /// How often to look.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -50,10 +49,7 @@ impl Endpoint {
         match store.sessions.sweep().await {
             Ok(expired) => {
                 for session in expired {
-                    self.presences.close(&session);
-                    self.server.session_ended(SessionKey::of(&session));
-                    tasks::session_ended(&self.server, session);
-                    let _ = store.events.forget(&session).await;
+                    self.session_over(session).await;
                 }
             }
             Err(error) => tracing::warn!(%error, "cannot sweep sessions"),

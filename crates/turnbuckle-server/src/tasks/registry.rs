@@ -1,7 +1,7 @@
 //! The tasks whose handlers run in this process.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -53,6 +53,16 @@ impl Registry {
         let running = self.lock();
         let owned = running.tasks.values().filter(|task| task.owner() == owner);
         owned.map(|task| task.id).collect()
+    }
+
+    /// The owners of tasks that run here.
+    pub(crate) fn owners(&self) -> HashSet<Arc<str>> {
+        let running = self.lock();
+        running
+            .tasks
+            .values()
+            .map(|task| task.owner_key())
+            .collect()
     }
 
     /// Says whether nothing runs; then nobody listens any more.

@@ -91,6 +91,11 @@ impl RunningTask {
         &self.owner
     }
 
+    /// The name of its owner in the store.
+    pub(super) fn owner_key(&self) -> Arc<str> {
+        self.owner.clone()
+    }
+
     /// Says whether everyone may be told again what the task says of itself.
     pub(super) fn may_announce(&self) -> bool {
         let mut announced = lock(&self.announced);

@@ -233,17 +233,22 @@ async fn sessions_are_limited_and_expire() {
     limits.sessions.max_sessions = 3;
     limits.sessions.idle_before_initialized = Duration::from_millis(50);
     let caller = Caller::new(server().store(Store::memory_with(limits)));
-    for _ in 0..3 {
-        assert_eq!(caller.post(&initialize("2025-11-25")).await.status(), 200);
+    let begin = async |subject: &str| {
+        let mut caller = caller.clone();
+        caller.principal = Some(Principal::new("https://issuer.example", subject));
+        caller.post(&initialize("2025-11-25")).await
+    };
+    for subject in ["ann", "bob", "cid"] {
+        assert_eq!(begin(subject).await.status(), 200);
     }
 
-    let refused = caller.post(&initialize("2025-11-25")).await;
+    let refused = begin("dee").await;
     assert_eq!(refused.status(), 503);
     assert!(refused.header("retry-after").is_some());
     assert_eq!(refused.json().await["id"], 0);
 
     tokio::time::sleep(Duration::from_millis(80)).await;
-    assert_eq!(caller.post(&initialize("2025-11-25")).await.status(), 200);
+    assert_eq!(begin("dee").await.status(), 200);
 }
 
 #[tokio::test]

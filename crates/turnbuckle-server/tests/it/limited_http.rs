@@ -87,17 +87,11 @@ async fn alive(caller: &Caller) {
 pub(crate) async fn handshakes() {
     let caller = Caller::new(server());
     let hello = initialize("2025-11-25").to_string();
-    let mut refused = 0;
     for client in 0..100_000 {
         let hello = hello.replace("\"tests\"", &format!("\"client {client}\""));
         let answered = caller.send(caller.request(Method::POST), hello).await;
-        match answered.status().as_u16() {
-            200 => {}
-            503 => refused += 1,
-            other => panic!("{other}"),
-        }
+        assert_eq!(answered.status(), 200, "it replaces an older one");
     }
-    assert_eq!(refused, 90_000, "there is an end to it");
     alive(&caller).await;
 }
 
@@ -109,7 +103,7 @@ pub(crate) async fn large_handshakes() {
         let mut hello = initialize("2025-11-25");
         let name = format!("{client} {}", "x".repeat(900 * 1024));
         hello["params"]["clientInfo"]["name"] = json!(name);
-        refused += usize::from(caller.post(&hello).await.status() == 503);
+        refused += usize::from(caller.post(&hello).await.status() == 429);
     }
     assert!(refused > 0, "there is an end to it");
     alive(&caller).await;

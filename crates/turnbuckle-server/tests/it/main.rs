@@ -24,6 +24,7 @@ mod http_http2;
 mod http_modern;
 mod http_parameters;
 mod http_polling;
+mod http_quota;
 mod http_resumption;
 mod http_sessions;
 mod http_sse_doors;

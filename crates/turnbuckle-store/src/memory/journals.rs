@@ -60,14 +60,15 @@ impl MemoryJournals {
             bytes,
             _share: share,
         };
-        self.journals.insert(id, kept, place, now, |_| (), |_| {})?;
+        self.journals
+            .insert(id, kept, place, now, |_| (), |_, _| {})?;
         Ok(id)
     }
 
     /// Takes a part of an owner's share, after what has expired has made room.
     fn share(&self, owner: &str, bytes: usize, now: Instant) -> Result<Share, StoreError> {
         self.shares.take(owner, bytes).or_else(|_| {
-            self.journals.sweep(now, |_| {});
+            self.journals.sweep(now, |_, _| {});
             self.shares.take(owner, bytes)
         })
     }
@@ -85,23 +86,25 @@ impl MemoryJournals {
             outcome: None,
         };
         let place = (key.len(), deadline(now, ttl));
-        let other = self
-            .claims
-            .insert(key.into(), claimed, place, now, Claimed::seen, |_| {})?;
+        let other =
+            self.claims
+                .insert(key.into(), claimed, place, now, Claimed::seen, |_, _| {})?;
         Ok(other.unwrap_or(Claim::Fresh(token)))
     }
 
     fn settle(&self, token: &ClaimToken, outcome: Bytes) -> Result<(), StoreError> {
         fits("outcome", outcome.len(), self.limits.max_entry_bytes)?;
         let now = Instant::now();
-        let kept = self.claims.grow(token.key(), outcome.len(), now, |entry| {
+        let bytes = outcome.len();
+        let keep = |entry: &mut Entry<Claimed>| {
             let ours = entry.value.is_open_for(token);
             if ours {
                 entry.expires = deadline(now, entry.value.ttl);
                 entry.value.outcome = Some(outcome);
             }
             ours
-        })?;
+        };
+        let kept = self.claims.grow(token.key(), bytes, now, keep, |_, _| {})?;
         if kept {
             Ok(())
         } else {
@@ -168,8 +171,8 @@ impl Journals for MemoryJournals {
     fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         at_once(|| {
             let now = Instant::now();
-            self.journals.sweep(now, |_| {});
-            self.claims.sweep(now, |_| {});
+            self.journals.sweep(now, |_, _| {});
+            self.claims.sweep(now, |_, _| {});
             Ok(())
         })
     }

@@ -6,6 +6,7 @@
 mod bus;
 mod events;
 mod journals;
+mod owners;
 mod profiles;
 mod queue;
 mod sessions;

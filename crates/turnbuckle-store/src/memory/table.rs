@@ -40,6 +40,13 @@ pub(super) struct Entry<V> {
     bytes: usize,
 }
 
+impl<V> Entry<V> {
+    /// The bytes that are counted for it.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
     pub(super) fn new(what: &'static str, max_entries: usize, max_bytes: usize) -> Self {
         let hasher = S::default();
@@ -66,7 +73,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
         (bytes, expires): (usize, Instant),
         now: Instant,
         seen: impl FnOnce(&V) -> R,
-        swept: impl FnMut(K),
+        swept: impl FnMut(K, Entry<V>),
     ) -> Result<Option<R>, StoreError> {
         self.reserve(1, bytes, now, swept)?;
         let mut shard = lock(self.shard(&key));
@@ -108,19 +115,20 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
 
     /// Shows a live entry to `work`, which may make it larger by `bytes` and then says true.
     ///
-    /// Returns what `work` said, and false if there is no such entry.
+    /// Returns what `work` said, and false if there is no such entry. What has to be swept to make room is told to `swept`.
     pub(super) fn grow<Q>(
         &self,
         key: &Q,
         bytes: usize,
         now: Instant,
         work: impl FnOnce(&mut Entry<V>) -> bool,
+        swept: impl FnMut(K, Entry<V>),
     ) -> Result<bool, StoreError>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.reserve(0, bytes, now, |_| {})?;
+        self.reserve(0, bytes, now, swept)?;
         let grown = self.with(key, now, |entry| {
             let grown = work(entry);
             if grown {
@@ -134,8 +142,13 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
         Ok(grown.unwrap_or(false))
     }
 
-    /// Shows a live entry to `work`, which may make it smaller and returns by how much.
-    pub(super) fn shrink<Q>(&self, key: &Q, now: Instant, work: impl FnOnce(&mut Entry<V>) -> usize)
+    /// Shows a live entry to `work`, which may make it smaller and returns by how much. Returns how much that was.
+    pub(super) fn shrink<Q>(
+        &self,
+        key: &Q,
+        now: Instant,
+        work: impl FnOnce(&mut Entry<V>) -> usize,
+    ) -> usize
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -145,7 +158,9 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
             entry.bytes -= freed;
             freed
         });
-        self.release(0, freed.unwrap_or(0));
+        let freed = freed.unwrap_or(0);
+        self.release(0, freed);
+        freed
     }
 
     /// Takes out the entry if it is live and `wanted` says so.
@@ -154,7 +169,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
         key: &Q,
         now: Instant,
         wanted: impl FnOnce(&V) -> bool,
-    ) -> Option<V>
+    ) -> Option<Entry<V>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -166,11 +181,11 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
         }
         let entry = shard.remove(key)?;
         self.release(1, entry.bytes);
-        Some(entry.value)
+        Some(entry)
     }
 
-    /// Drops what has expired, and tells `swept` each key.
-    pub(super) fn sweep(&self, now: Instant, mut swept: impl FnMut(K)) {
+    /// Takes out what has expired, and hands it to `swept`.
+    pub(super) fn sweep(&self, now: Instant, mut swept: impl FnMut(K, Entry<V>)) {
         let _alone = lock(&self.sweeping);
         if self.quiet_until.load(Ordering::Relaxed) > self.milliseconds(now) {
             return;
@@ -181,7 +196,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
             let mut shard = lock(shard);
             for (key, entry) in shard.extract_if(|_, entry| entry.expires <= now) {
                 self.release(1, entry.bytes);
-                swept(key);
+                swept(key, entry);
             }
             let earliest = shard.values().map(|entry| entry.expires).min();
             next = next.min(earliest.map_or(u64::MAX, |at| self.milliseconds(at)));
@@ -194,12 +209,17 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
         self.entries.used.load(Ordering::Relaxed)
     }
 
+    /// Returns whether there is no room for another entry, however small.
+    pub(super) fn is_full(&self) -> bool {
+        self.len() >= self.entries.max
+    }
+
     fn reserve(
         &self,
         entries: usize,
         bytes: usize,
         now: Instant,
-        swept: impl FnMut(K),
+        swept: impl FnMut(K, Entry<V>),
     ) -> Result<(), StoreError> {
         if self.try_reserve(entries, bytes) {
             return Ok(());

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use tokio::task::JoinSet;
 
 use super::sessions::record;
-use crate::{Claim, Limits, SessionChange, SessionId, Store};
+use crate::{Claim, Limits, SessionChange, SessionId, SessionOwner, Store};
 
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -16,6 +16,7 @@ pub async fn races(make: impl AsyncFn(Limits) -> Store) {
     no_session_beyond_the_limit_is_created(&make).await;
     no_change_of_a_session_is_lost(&make).await;
     a_session_is_removed_by_one(&make).await;
+    callers_that_end_sessions_at_once_end_each_once(&make).await;
     a_reader_sees_each_event_once_and_in_order(&make).await;
     a_claim_has_one_winner(&make).await;
     an_abandoned_claim_passes_on_to_one(&make).await;
@@ -27,9 +28,10 @@ async fn no_session_beyond_the_limit_is_created(make: &impl AsyncFn(Limits) -> S
     let store = make(limits).await;
 
     let mut tasks = JoinSet::new();
-    for _ in 0..400 {
+    for caller in 0..400 {
         let sessions = Arc::clone(&store.sessions);
-        tasks.spawn(async move { sessions.create(record()).await.ok() });
+        let owner = SessionOwner::caller(format!("{caller}"));
+        tasks.spawn(async move { sessions.create(record().owned_by(owner)).await.ok() });
     }
     let created: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
 
@@ -38,6 +40,40 @@ async fn no_session_beyond_the_limit_is_created(make: &impl AsyncFn(Limits) -> S
     for id in &created {
         assert!(store.sessions.load(id).await.unwrap().is_some());
     }
+}
+
+async fn callers_that_end_sessions_at_once_end_each_once(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions = 100;
+    let store = make(limits).await;
+    let large = SessionOwner::shared("large");
+    for _ in 0..90 {
+        let record = record().owned_by(large.clone());
+        store.sessions.create(record).await.unwrap();
+    }
+
+    let mut tasks = JoinSet::new();
+    for _ in 0..50 {
+        let (sessions, large) = (Arc::clone(&store.sessions), large.clone());
+        tasks.spawn(async move {
+            // The owner is at its limit for the first of them only, so most end nothing.
+            let ended = sessions.evict(&large, &|_| false).await.unwrap();
+            if ended.is_some() {
+                let record = record().owned_by(large);
+                let _ = sessions.create(record).await;
+            }
+            ended
+        });
+    }
+    let mut ended: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
+
+    let count = ended.len();
+    ended.sort();
+    ended.dedup();
+    assert_eq!(ended.len(), count);
+    assert!(count > 0);
+    let held = store.sessions.len().await.unwrap();
+    assert!(held <= 90, "{held}");
 }
 
 async fn no_change_of_a_session_is_lost(make: &impl AsyncFn(Limits) -> Store) {

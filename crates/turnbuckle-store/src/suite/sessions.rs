@@ -5,7 +5,8 @@ use turnbuckle_protocol::{Principal, Revision};
 
 use super::{TICK, ticks};
 use crate::{
-    ClientProfile, Limits, SessionChange, SessionId, SessionRecord, Sessions, Store, StoreError,
+    ClientProfile, Limits, SessionChange, SessionId, SessionOwner, SessionRecord, Sessions, Store,
+    StoreError,
 };
 
 /// Checks the sessions of a store.
@@ -23,10 +24,22 @@ pub async fn sessions(make: impl AsyncFn(Limits) -> Store) {
     expired_sessions_make_room_and_are_still_named(&make).await;
     subscriptions_are_limited(&make).await;
     what_clients_say_is_limited(&make).await;
+    an_owner_holds_no_more_sessions_than_it_may(&make).await;
+    an_owner_at_its_limit_loses_its_own_oldest_session(&make).await;
+    expired_sessions_do_not_count_for_their_owner(&make).await;
+    a_full_store_takes_from_the_largest_owner(&make).await;
+    a_session_in_use_is_not_ended(&make).await;
+    sessions_without_a_handshake_are_ended_first(&make).await;
+    what_one_owner_says_is_limited(&make).await;
 }
 
 pub(super) fn record() -> SessionRecord {
     SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default())
+}
+
+/// A session of a caller that has no other.
+fn stranger(number: usize) -> SessionRecord {
+    record().owned_by(SessionOwner::caller(format!("stranger {number}")))
 }
 
 fn named(client: &str) -> SessionRecord {
@@ -197,12 +210,12 @@ async fn live_sessions_make_no_room(make: &impl AsyncFn(Limits) -> Store) {
     let mut limits = Limits::default();
     limits.sessions.max_sessions = 3;
     let sessions = make(limits).await.sessions;
-    let first = sessions.create(record()).await.unwrap();
-    for _ in 0..2 {
-        sessions.create(record()).await.unwrap();
+    let first = sessions.create(stranger(0)).await.unwrap();
+    for number in 1..3 {
+        sessions.create(stranger(number)).await.unwrap();
     }
 
-    let refused = sessions.create(record()).await;
+    let refused = sessions.create(stranger(3)).await;
 
     assert!(matches!(refused, Err(StoreError::Full { .. })));
     assert_eq!(sessions.len().await.unwrap(), 3);
@@ -219,7 +232,7 @@ async fn expired_sessions_make_room_and_are_still_named(make: &impl AsyncFn(Limi
     ticks(3).await;
 
     let fresh = sessions.create(record()).await.unwrap();
-    let refused = sessions.create(record()).await;
+    let refused = sessions.create(stranger(1)).await;
 
     assert!(matches!(refused, Err(StoreError::Full { .. })));
     assert!(is_there(&sessions, &live).await);
@@ -265,25 +278,210 @@ async fn subscriptions_are_limited(make: &impl AsyncFn(Limits) -> Store) {
     );
 }
 
+fn of(owner: &SessionOwner) -> SessionRecord {
+    record().owned_by(owner.clone())
+}
+
+async fn create(sessions: &Arc<dyn Sessions>, owner: &SessionOwner) -> SessionId {
+    sessions.create(of(owner)).await.unwrap()
+}
+
+async fn evict(sessions: &Arc<dyn Sessions>, owner: &SessionOwner) -> Option<SessionId> {
+    sessions.evict(owner, &|_| false).await.unwrap()
+}
+
+async fn an_owner_holds_no_more_sessions_than_it_may(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions = 20;
+    limits.sessions.max_sessions_per_owner = 2;
+    let sessions = make(limits).await.sessions;
+    let (ann, proxy) = (SessionOwner::caller("ann"), SessionOwner::shared("proxy"));
+    let first = create(&sessions, &ann).await;
+    create(&sessions, &ann).await;
+
+    let refused = sessions.create(of(&ann)).await;
+
+    assert!(matches!(refused, Err(StoreError::TooMany { limit: 2, .. })));
+    assert!(sessions.remove(&first).await.unwrap());
+    create(&sessions, &ann).await;
+    // Many callers behind one owner have nine tenths of all.
+    for _ in 0..18 {
+        create(&sessions, &proxy).await;
+    }
+    assert_eq!(sessions.len().await.unwrap(), 20);
+    let refused = sessions.create(of(&proxy)).await;
+    assert!(matches!(
+        refused,
+        Err(StoreError::TooMany { limit: 18, .. })
+    ));
+}
+
+async fn an_owner_at_its_limit_loses_its_own_oldest_session(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions_per_owner = 3;
+    let sessions = make(limits).await.sessions;
+    let (ann, bob) = (SessionOwner::caller("ann"), SessionOwner::caller("bob"));
+    let others = create(&sessions, &bob).await;
+    let mut own = Vec::new();
+    for _ in 0..3 {
+        own.push(create(&sessions, &ann).await);
+        ticks(1).await;
+    }
+    assert!(is_there(&sessions, &own[0]).await, "and it is used again");
+
+    let ended = evict(&sessions, &ann).await;
+
+    assert_eq!(ended, Some(own[1]));
+    assert!(!is_there(&sessions, &own[1]).await);
+    assert!(is_there(&sessions, &others).await);
+    create(&sessions, &ann).await;
+    assert_eq!(evict(&sessions, &bob).await, None, "bob may create more");
+}
+
+async fn expired_sessions_do_not_count_for_their_owner(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = short_lived();
+    limits.sessions.max_sessions_per_owner = 1;
+    let sessions = make(limits).await.sessions;
+    let ann = SessionOwner::caller("ann");
+    let expired = create(&sessions, &ann).await;
+    ticks(3).await;
+
+    create(&sessions, &ann).await;
+
+    assert_eq!(sessions.sweep().await.unwrap(), [expired]);
+}
+
+async fn a_full_store_takes_from_the_largest_owner(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions = 6;
+    let sessions = make(limits).await.sessions;
+    let [ann, bob, cid] = ["ann", "bob", "cid"].map(SessionOwner::caller);
+    let small = create(&sessions, &ann).await;
+    for _ in 0..3 {
+        create(&sessions, &bob).await;
+    }
+    assert_eq!(evict(&sessions, &cid).await, None, "there is room");
+    for _ in 0..2 {
+        create(&sessions, &cid).await;
+    }
+    let newcomer = SessionOwner::caller("dee");
+
+    for _ in 0..3 {
+        let refused = sessions.create(of(&newcomer)).await;
+        assert!(matches!(refused, Err(StoreError::Full { .. })));
+        let ended = evict(&sessions, &newcomer).await.unwrap();
+        assert_ne!(ended, small);
+        create(&sessions, &newcomer).await;
+    }
+
+    // Nobody has more than the newcomer would have with a second one, so it replaced its own.
+    assert!(is_there(&sessions, &small).await);
+    let counted = sessions.sweep().await.unwrap();
+    assert!(counted.is_empty(), "those that were ended are not named");
+    assert_eq!(sessions.len().await.unwrap(), 6);
+}
+
+async fn a_session_in_use_is_not_ended(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions = 5;
+    let sessions = make(limits).await.sessions;
+    let [ann, bob, cid] = ["ann", "bob", "cid"].map(SessionOwner::caller);
+    let mut used = Vec::new();
+    for _ in 0..3 {
+        used.push(create(&sessions, &ann).await);
+    }
+    let idle = [create(&sessions, &bob).await, create(&sessions, &bob).await];
+
+    let busy = used.clone();
+    let ended = sessions.evict(&cid, &|id| busy.contains(id)).await.unwrap();
+    assert!(idle.contains(&ended.unwrap()), "of the next largest");
+    create(&sessions, &cid).await;
+    let ended = sessions.evict(&cid, &|_| true).await.unwrap();
+    assert_eq!(ended, None);
+
+    let free = used.pop();
+    let busy = used.clone();
+    let ended = sessions.evict(&cid, &|id| busy.contains(id)).await.unwrap();
+    assert_eq!(ended, free);
+    for id in &used {
+        assert!(is_there(&sessions, id).await);
+    }
+}
+
+async fn sessions_without_a_handshake_are_ended_first(make: &impl AsyncFn(Limits) -> Store) {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions_per_owner = 3;
+    let sessions = make(limits).await.sessions;
+    let ann = SessionOwner::caller("ann");
+    let established = create(&sessions, &ann).await;
+    let change = SessionChange::Initialized;
+    sessions.update(&established, change).await.unwrap();
+    ticks(1).await;
+    let older = create(&sessions, &ann).await;
+    ticks(1).await;
+    create(&sessions, &ann).await;
+
+    let ended = evict(&sessions, &ann).await;
+
+    assert_eq!(ended, Some(older));
+}
+
+async fn what_one_owner_says_is_limited(make: &impl AsyncFn(Limits) -> Store) {
+    const KIB: usize = 1024;
+    let mut limits = Limits::default();
+    limits.sessions.max_extra_bytes = 1000 * KIB;
+    limits.sessions.max_owner_bytes = 100 * KIB;
+    let sessions = make(limits).await.sessions;
+    let (ann, bob) = (SessionOwner::caller("ann"), SessionOwner::caller("bob"));
+    let talkative = |owner: &SessionOwner| named(&"x".repeat(80 * KIB)).owned_by(owner.clone());
+    let first = sessions.create(talkative(&ann)).await.unwrap();
+
+    let refused = sessions.create(talkative(&ann)).await;
+
+    assert!(matches!(refused, Err(StoreError::TooMany { .. })));
+    assert_eq!(
+        evict(&sessions, &ann).await,
+        None,
+        "it says too much, not too often"
+    );
+    sessions.create(talkative(&bob)).await.unwrap();
+    let other = create(&sessions, &ann).await;
+    let subscribe = async |number: usize| {
+        let uri = format!("{number}{}", "x".repeat(7 * KIB));
+        sessions.update(&other, SessionChange::Subscribe(uri)).await
+    };
+    for number in 0..3 {
+        subscribe(number).await.unwrap().unwrap();
+    }
+    subscribe(0).await.unwrap().unwrap();
+    let refused = subscribe(3).await;
+    assert!(matches!(refused, Err(StoreError::TooMany { .. })));
+    assert!(sessions.remove(&first).await.unwrap());
+    subscribe(3).await.unwrap().unwrap();
+}
+
 async fn what_clients_say_is_limited(make: &impl AsyncFn(Limits) -> Store) {
     const KIB: usize = 1024;
     let mut limits = short_lived();
     limits.sessions.max_client_bytes = 100 * KIB;
     limits.sessions.max_extra_bytes = 200 * KIB;
     let sessions = make(limits).await.sessions;
-    let talkative = || named(&"x".repeat(80 * KIB));
+    let talkative = |number| {
+        let owner = stranger(number).owner;
+        named(&"x".repeat(80 * KIB)).owned_by(owner)
+    };
 
     let too_large = sessions.create(named(&"x".repeat(101 * KIB))).await;
-    let first = sessions.create(talkative()).await.unwrap();
-    sessions.create(talkative()).await.unwrap();
-    let too_much = sessions.create(talkative()).await;
+    let first = sessions.create(talkative(0)).await.unwrap();
+    sessions.create(talkative(1)).await.unwrap();
+    let too_much = sessions.create(talkative(2)).await;
 
     assert!(matches!(too_large, Err(StoreError::TooLarge { .. })));
     assert!(matches!(too_much, Err(StoreError::Full { .. })));
     // Ordinary clients still find room, and whoever goes makes room for the others.
     sessions.create(named("editor")).await.unwrap();
     assert!(sessions.remove(&first).await.unwrap());
-    sessions.create(talkative()).await.unwrap();
+    sessions.create(talkative(2)).await.unwrap();
     ticks(3).await;
-    sessions.create(talkative()).await.unwrap();
+    sessions.create(talkative(3)).await.unwrap();
 }

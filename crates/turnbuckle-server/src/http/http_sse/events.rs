@@ -10,6 +10,7 @@ use ::http::{Response, StatusCode};
 use bytes::Bytes;
 use tokio::time::Instant;
 use turnbuckle_protocol::codec::sse;
+use turnbuckle_store::StoreError;
 
 use super::streams::{Opened, Streams};
 use crate::{
@@ -39,8 +40,13 @@ pub(super) fn open(endpoint: &Arc<Endpoint>, streams: Arc<Streams>, head: &Head)
     match streams.open(&endpoint.server, head) {
         Ok(opened) => event_stream(Body::events(StreamEvents::new(endpoint, opened, permit))),
         Err(error) => {
-            tracing::warn!(%error, "no new stream");
-            refusal::busy(None, error.to_string())
+            if let Some(suppressed) = endpoint.logs.no_stream.pass() {
+                tracing::warn!(%error, suppressed, "no new stream");
+            }
+            match error {
+                StoreError::TooMany { .. } => refusal::too_many(None, error.to_string()),
+                error => refusal::busy(None, error.to_string()),
+            }
         }
     }
 }

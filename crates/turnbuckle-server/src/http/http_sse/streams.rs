@@ -7,12 +7,12 @@ use std::{
 
 use tokio::sync::Semaphore;
 use turnbuckle_protocol::Principal;
-use turnbuckle_store::{SessionId, StoreError};
+use turnbuckle_store::{SessionId, SessionOwner, StoreError};
 
 use super::{HttpSse, Place};
 use crate::{
     Server,
-    http::endpoint::Head,
+    http::{endpoint::Head, quota},
     lines::{self, Connection, Sink},
 };
 
@@ -39,6 +39,8 @@ pub(in crate::http) struct Streams {
 pub(super) struct Stream {
     pub(super) connection: Arc<Connection>,
     owner: Option<Arc<Principal>>,
+    /// Whose quota it counts against.
+    holder: SessionOwner,
 }
 
 impl Streams {
@@ -79,10 +81,17 @@ impl Streams {
         let stream = Arc::new(Stream {
             connection: Connection::with(server.clone(), options, self.calls.clone(), sink),
             owner: head.principal(),
+            holder: quota::owner(head),
         });
         let mut open = self.write();
         if open.len() >= self.options.max_streams {
             return Err(StoreError::Full { what: "stream" });
+        }
+        let limit = self.options.streams_of(&stream.holder);
+        let held = open.values().filter(|it| it.holder == stream.holder);
+        if held.count() >= limit {
+            let what = "streams of one caller";
+            return Err(StoreError::TooMany { what, limit });
         }
         open.insert(session, stream.clone());
         drop(open);

@@ -13,13 +13,13 @@ fn put(table: &Table<u32, u32>, key: u32, bytes: usize, seconds: u32) -> Result<
     let now = Instant::now();
     let place = (bytes, now + SECOND * seconds);
     table
-        .insert(key, key, place, now, |_| (), |_| {})
+        .insert(key, key, place, now, |_| (), |_, _| {})
         .map(|there| assert!(there.is_none()))
 }
 
 fn swept(table: &Table<u32, u32>) -> Vec<u32> {
     let mut keys = Vec::new();
-    table.sweep(Instant::now(), |key| keys.push(key));
+    table.sweep(Instant::now(), |key, _| keys.push(key));
     keys.sort_unstable();
     keys
 }
@@ -62,13 +62,13 @@ async fn whatever_goes_gives_back_its_bytes() {
     put(&table, 1, 40, 1).unwrap();
     put(&table, 2, 40, 60).unwrap();
     assert!(put(&table, 3, 40, 60).is_err());
-    assert!(table.grow(&2, 20, now, |_| true).unwrap());
-    assert!(table.grow(&2, 1, now, |_| true).is_err());
-    assert!(!table.grow(&7, 0, now, |_| true).unwrap());
+    assert!(table.grow(&2, 20, now, |_| true, |_, _| {}).unwrap());
+    assert!(table.grow(&2, 1, now, |_| true, |_, _| {}).is_err());
+    assert!(!table.grow(&7, 0, now, |_| true, |_, _| {}).unwrap());
 
     tokio::time::advance(SECOND * 2).await;
     put(&table, 1, 40, 60).unwrap();
-    assert!(!table.grow(&1, 0, now, |_| false).unwrap());
+    assert!(!table.grow(&1, 0, now, |_| false, |_, _| {}).unwrap());
     table.remove(&2, Instant::now(), |_| true).unwrap();
     table.remove(&1, Instant::now(), |_| true).unwrap();
 
@@ -87,13 +87,13 @@ fn many_threads_keep_the_books() {
                     let (key, now) = (round % 100, Instant::now());
                     let lifetime = Duration::from_micros(u64::from(thread * 50));
                     let place = (100, now + lifetime);
-                    let _ = table.insert(key, key, place, now, |_| (), |_| {});
+                    let _ = table.insert(key, key, place, now, |_| (), |_, _| {});
                     assert!(table.len() <= 50);
                     if round % 3 == 0 {
                         table.remove(&(key / 2), now, |_| true);
                     }
                     if round % 64 == 0 {
-                        table.sweep(now, |_| {});
+                        table.sweep(now, |_, _| {});
                     }
                 }
             })
@@ -103,7 +103,7 @@ fn many_threads_keep_the_books() {
         thread.join().unwrap();
     }
 
-    table.sweep(Instant::now() + SECOND, |_| {});
+    table.sweep(Instant::now() + SECOND, |_, _| {});
 
     assert_eq!(table.len(), 0);
     assert_eq!(table.bytes.used.load(Ordering::Relaxed), 0);

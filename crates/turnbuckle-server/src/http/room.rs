@@ -1,0 +1,85 @@
+//! Room for another session.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, OnceLock},
+};
+
+use turnbuckle_store::{SessionId, SessionRecord, StoreError};
+
+use super::endpoint::Endpoint;
+use crate::{
+    middleware::SessionKey,
+    session_users::{SessionUser, SessionUsers},
+    tasks,
+};
+
+/// How often another caller may be faster than this one in taking the place that was made.
+const TRIES: usize = 4;
+
+impl Endpoint {
+    /// Creates a session; if there is no room for it, an idle one ends first.
+    pub(super) async fn create_session(
+        &self,
+        record: SessionRecord,
+    ) -> Result<SessionId, StoreError> {
+        let sessions = &self.server.store_ref().sessions;
+        let mut tries = TRIES;
+        loop {
+            let error = match sessions.create(record.clone()).await {
+                Err(error @ (StoreError::Full { .. } | StoreError::TooMany { .. })) => error,
+                created => return created,
+            };
+            if tries == 0 {
+                return Err(error);
+            }
+            tries -= 1;
+            let users = self.server.session_users().all();
+            let busy = OnceLock::new();
+            let in_use = |session: &SessionId| {
+                users.iter().any(|user| user.is_using(session))
+                    || self.has_tasks(session, busy.get_or_init(|| self.task_owners()))
+            };
+            match sessions.evict(&record.owner, &in_use).await? {
+                Some(ended) => self.session_over(ended).await,
+                None => return Err(error),
+            }
+        }
+    }
+
+    /// Drops all that belongs to a session that is no longer in the store.
+    pub(super) async fn session_over(&self, session: SessionId) {
+        self.presences.close(&session);
+        for user in self.server.session_users().all() {
+            user.close(&session);
+        }
+        self.server.session_ended(SessionKey::of(&session));
+        tasks::session_ended(&self.server, session);
+        let _ = self.server.store_ref().events.forget(&session).await;
+    }
+
+    fn task_owners(&self) -> HashSet<Arc<str>> {
+        self.server.running_tasks().owners()
+    }
+
+    /// Returns whether a task runs that would end with the session.
+    fn has_tasks(&self, session: &SessionId, owners: &HashSet<Arc<str>>) -> bool {
+        !owners.is_empty() && owners.contains(tasks::Owner::of_session(None, *session).key())
+    }
+
+    /// Lets other listeners of the same server know which sessions are in use here.
+    pub(super) fn join(self: &Arc<Self>, users: &SessionUsers) {
+        let user: Arc<dyn SessionUser> = self.clone();
+        users.add(Arc::downgrade(&user));
+    }
+}
+
+impl SessionUser for Endpoint {
+    fn is_using(&self, session: &SessionId) -> bool {
+        self.presences.is_in_use(session)
+    }
+
+    fn close(&self, session: &SessionId) {
+        self.presences.close(session);
+    }
+}
