@@ -5,6 +5,7 @@
 //! there only the child itself is ended.
 
 mod ending;
+mod environment;
 mod error;
 mod exit;
 #[cfg(not(unix))]
@@ -29,13 +30,13 @@ use std::{
 use tokio::process::Command;
 
 pub(crate) use self::running::Running;
+use self::{environment::Inheritance, group::Group, stderr::Tap};
 pub use self::{
     error::SpawnError,
     exit::{Died, Exit},
     output::Output,
     process::{Process, Started},
 };
-use self::{group::Group, stderr::Tap};
 use crate::{Client, ConnectError};
 
 /// How long a server may take to end before it is made to.
@@ -81,13 +82,22 @@ pub async fn spawn(child: Child) -> Result<Client, ConnectError> {
 ///
 /// No shell is involved: the program gets its arguments as they are. On Windows a batch file is started if it is named
 /// with its ending (`npx.cmd`, not `npx`), and refused if an argument cannot be quoted for it.
+///
+/// # Environment
+///
+/// Of the variables of this process the child gets a short list that usually holds no secrets, as with the official SDKs,
+/// and then what [`env`](Self::env) sets. On Unix these are `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`; `LANG`,
+/// `LANGUAGE`, `LC_*`, `TZ`; `TMPDIR` and `XDG_RUNTIME_DIR`. On Windows: `APPDATA`, `COMSPEC`, `HOMEDRIVE`, `HOMEPATH`,
+/// `LOCALAPPDATA`, `PATH`, `PATHEXT`, `PROCESSOR_ARCHITECTURE`, `PROGRAMDATA`, `PROGRAMFILES`, `SYSTEMDRIVE`, `SYSTEMROOT`,
+/// `TEMP`, `TMP`, `USERNAME`, `USERPROFILE`, `WINDIR`. [`inherit_all_env`](Self::inherit_all_env) passes on all
+/// variables, [`env_clear`](Self::env_clear) none.
 #[derive(Clone)]
 #[must_use = "nothing is started yet"]
 pub struct Child {
     program: OsString,
     args: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
-    inherits: bool,
+    inherits: Inheritance,
     folder: Option<PathBuf>,
     stderr: Stderr,
     tap: Option<Tap>,
@@ -114,7 +124,7 @@ impl Child {
             program: program.as_ref().to_owned(),
             args: Vec::new(),
             environment: Vec::new(),
-            inherits: true,
+            inherits: Inheritance::default(),
             folder: None,
             stderr: Stderr::default(),
             tap: None,
@@ -133,7 +143,7 @@ impl Child {
         args.into_iter().fold(self, Self::arg)
     }
 
-    /// Sets a variable of its environment, which otherwise is ours.
+    /// Sets a variable of its environment.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment
             .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
@@ -150,10 +160,18 @@ impl Child {
             .fold(self, |child, (name, value)| child.env(name, value))
     }
 
+    /// Passes on all variables of this process, not only the safe ones.
+    ///
+    /// The child then sees every key and token that this process was given. Prefer [`env`](Self::env) for what it needs.
+    pub fn inherit_all_env(mut self) -> Self {
+        self.inherits = Inheritance::All;
+        self
+    }
+
     /// Begins with an empty environment: nothing of ours, and nothing that was set before.
     pub fn env_clear(mut self) -> Self {
         self.environment.clear();
-        self.inherits = false;
+        self.inherits = Inheritance::Nothing;
         self
     }
 
@@ -210,9 +228,11 @@ impl Child {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        if !self.inherits {
-            command.env_clear();
-        }
+        match self.inherits {
+            Inheritance::All => &mut command,
+            Inheritance::Nothing => command.env_clear(),
+            Inheritance::Safe => command.env_clear().envs(environment::safe_variables()),
+        };
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }

@@ -71,7 +71,8 @@ impl Command {
         let (program, rest) = words
             .split_first()
             .expect("a command has a word, and each becomes at least one");
-        Child::new(program).args(rest)
+        // The command is the user's own, and may need any variable of theirs.
+        Child::new(program).args(rest).inherit_all_env()
     }
 
     fn filled(&self, address: &str) -> Vec<String> {

@@ -258,6 +258,71 @@ async fn arguments_environment_and_folder_reach_the_child_as_they_are() {
     assert_eq!(said, "a b|$(echo no)|1|x=y|none|/|");
 }
 
+/// Returns the names of the variables that a child sees, beside the test's own.
+async fn variables_of(child: Child) -> Vec<String> {
+    let mut started = child.args(["-c", "env"]).start().unwrap();
+    let mut text = String::new();
+    started.output.read_to_string(&mut text).await.unwrap();
+    let names = text.lines().filter_map(|line| line.split_once('='));
+    names.map(|(name, _)| name.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_child_gets_a_short_list_of_variables_and_what_is_set() {
+    const SAFE: &[&str] = &[
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "USER",
+        "LANG",
+        "LANGUAGE",
+        "TMPDIR",
+        "TZ",
+        "XDG_RUNTIME_DIR",
+    ];
+    // The shell sets these itself.
+    const OF_SHELL: &[&str] = &["PWD", "OLDPWD", "SHLVL", "_"];
+    // cargo sets it for every test; it stands for a key in the environment.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+
+    let names = variables_of(Child::new("/bin/sh").env("KEY", "1")).await;
+
+    assert!(names.contains(&"PATH".to_owned()), "{names:?}");
+    assert!(names.contains(&"KEY".to_owned()), "{names:?}");
+    let allowed = |name: &str| {
+        name == "KEY" || name.starts_with("LC_") || SAFE.contains(&name) || OF_SHELL.contains(&name)
+    };
+    let others: Vec<_> = names.iter().filter(|name| !allowed(name)).collect();
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[tokio::test]
+async fn a_child_inherits_all_variables_if_asked_to() {
+    let child = Child::new("/bin/sh").env("KEY", "1").inherit_all_env();
+
+    let names = variables_of(child).await;
+
+    for name in ["PATH", "KEY", "CARGO_MANIFEST_DIR"] {
+        assert!(names.contains(&name.to_owned()), "{names:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_is_looked_up_in_the_path_of_the_child() {
+    let mut started = Child::new("sh").args(["-c", "echo found"]).start().unwrap();
+    let mut said = String::new();
+    started.output.read_to_string(&mut said).await.unwrap();
+    assert_eq!(said, "found\n");
+
+    let elsewhere = Child::new("sh").env("PATH", "/no/such/folder");
+    assert!(matches!(
+        elsewhere.start().unwrap_err(),
+        SpawnError::NotFound { .. }
+    ));
+}
+
 #[tokio::test]
 async fn what_cannot_be_started_is_named() {
     let missing = Child::new("no-such-program-at-all").start().unwrap_err();
