@@ -81,6 +81,10 @@ pub(crate) struct Options {
     #[arg(long, short, global = true)]
     pub(crate) yes: bool,
 
+    /// Pass all environment variables to a configured program
+    #[arg(long, global = true)]
+    pub(crate) inherit_env: bool,
+
     /// Look for servers in this file only
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -21,6 +21,8 @@ pub(crate) struct Environment {
     pub(crate) vars: BTreeMap<String, String>,
     /// The name of the user, as far as it can be known without asking the environment; it decides whose data is seen.
     pub(crate) user: String,
+    /// The number of the user whom this process acts for, where the system has such numbers.
+    pub(crate) user_id: Option<u32>,
     /// What can be shown, and who can be asked.
     pub(crate) terminal: Terminal,
 }
@@ -37,6 +39,7 @@ impl Environment {
             cwd: std::env::current_dir()?,
             vars: std::env::vars_os().filter_map(text).collect(),
             user: user::name(),
+            user_id: user::id(),
             terminal: Terminal::of_process(),
         })
     }

@@ -11,6 +11,7 @@ use turnbuckle_client::unix::Unix;
 use crate::context::Context;
 use crate::credentials;
 use crate::failure::{Failure, Result, warning};
+use crate::output::plain;
 use crate::servers::{self, Entry, Remote, Server, Start};
 use crate::target::Target;
 use crate::trust::{self, Asking};
@@ -42,7 +43,9 @@ pub(crate) fn find(target: &Target, context: &Context) -> Result<Place> {
             let (program, arguments) = words
                 .split_first()
                 .ok_or_else(|| Failure::not_asked("there is no command behind `--`"))?;
-            Place::Here(listened(Child::new(program).args(arguments), context).into())
+            // Whoever types a command expects it to see what any other command of theirs sees.
+            let child = Child::new(program).args(arguments).inherit_all_env();
+            Place::Here(listened(child, context).into())
         }
         Target::Named(name) => configured(name, context)?,
     };
@@ -67,11 +70,13 @@ fn configured(name: &str, context: &Context) -> Result<Place> {
     })?;
     let entry = server.resolve(environment).map_err(|error| {
         let file = server.file.display();
-        Failure::not_asked(format!("`{name}` of {file} cannot be used: {error}"))
+        let message = format!("`{name}` of {file} cannot be used: {error}");
+        Failure::not_asked(plain::line(&message))
     })?;
+    // Before anything of the command line or of a login can be added.
     ensure_trust(server, &entry, context)?;
     Ok(match &entry {
-        Entry::Start(start) => Place::Here(child(start, server, context).into()),
+        Entry::Start(start) => Place::Here(configured_child(start, server, context).into()),
         Entry::Remote(remote) => Place::Web(remote.clone()),
     })
 }
@@ -87,18 +92,17 @@ fn ensure_trust(server: &Server, entry: &Entry, context: &Context) -> Result {
     trust::ensure(server, entry, &context.environment, asking)
 }
 
-fn child(start: &Start, server: &Server, context: &Context) -> Child {
-    let folder = start.folder(server);
-    // A path is meant from the folder of its file, wherever we stand.
-    let program = match Path::new(&start.program).components().count() {
-        0 | 1 => start.program.clone().into(),
-        _ => folder.join(&start.program),
-    };
-    let variables = start.env.iter().map(|(name, value)| (name, value.reveal()));
-    let child = Child::new(program)
+fn configured_child(start: &Start, server: &Server, context: &Context) -> Child {
+    // The file that the user agreed to, and not what its name stands for by now.
+    let program = start.lookup.program.as_deref();
+    let child = Child::new(program.unwrap_or(Path::new(&start.program)))
         .args(&start.arguments)
-        .envs(variables)
-        .current_dir(folder);
+        .envs(start.variables())
+        .current_dir(start.folder(server));
+    let child = match context.options.inherit_env {
+        true => child.inherit_all_env(),
+        false => child,
+    };
     listened(child, context)
 }
 

@@ -1,11 +1,13 @@
 //! Servers in the configurations that people already have.
 //!
-//! [`places`] knows which files there are, [`read`] what is in them, [`entry`] what a server looks like, and
-//! [`expand`] what its variables stand for. Nothing is changed, and nothing is expanded before a server is used.
+//! [`places`] knows which files there are, [`owner`] whose they are, [`read`] what is in them, [`entry`] what a server looks
+//! like, [`expand`] what its variables stand for, and [`program`] which file a command runs. Nothing is changed, and nothing is expanded before a server is used.
 
 mod entry;
 mod expand;
+mod owner;
 mod places;
+mod program;
 mod read;
 mod source;
 
@@ -48,7 +50,7 @@ pub(crate) fn find(environment: &Environment, given: Option<&Path>) -> Found {
         Some(file) => places::given(environment, file),
         None => places::all(environment),
     };
-    let mut reader = read::Reader::default();
+    let mut reader = read::Reader::new(environment.user_id);
     for place in &places {
         reader.read(place);
     }
@@ -64,11 +66,19 @@ impl Found {
                 server.name == name && source.is_none_or(|source| server.source.id() == source)
             })
         };
-        // Names may have an `@` of their own.
-        named(name, None).or_else(|| {
+        // Names may have an `@` of their own; but a project does not take the name of a server of the user by one.
+        let whole = named(name, None);
+        let with_source = || {
             let (name, source) = name.rsplit_once('@')?;
             named(name, Some(source))
-        })
+        };
+        match whole {
+            Some(server) if server.scope == Scope::User => whole,
+            Some(_) => with_source()
+                .filter(|server| server.scope == Scope::User)
+                .or(whole),
+            None => with_source(),
+        }
     }
 
     /// Says whether another server of the same name comes before this one.

@@ -1,19 +1,24 @@
 //! Asks before something that came with a project is first used.
 //!
-//! A file of a project can be anybody's: the commands in it are shown and asked for, and so are URLs that are sent
-//! variables of the environment. The answer is remembered for this file and exactly this definition.
+//! A file of a project can be anybody's: a command in it would run as the user, and a URL would get the user's arguments,
+//! tokens and variables. So each server is shown and asked for once. The answer is remembered for this file and exactly
+//! this definition, with everything that it leads to: [`digest`].
 
 mod memory;
+mod question;
 
-use std::fmt::Write as _;
 use std::io::{self, BufRead, Write};
 
+use serde_json::{Value, json};
+
 use crate::environment::Environment;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warning};
 use crate::output::{plain, style};
+use crate::secret::Secret;
 use crate::servers::{Entry, Scope, Server};
 use crate::state;
 pub(crate) use memory::Memory;
+use question::{Question, View};
 
 /// Who can answer the question.
 pub(crate) enum Asking<'a> {
@@ -32,78 +37,50 @@ pub(crate) fn ensure(
     environment: &Environment,
     asking: Asking<'_>,
 ) -> Result {
-    let variables = server.variables(environment);
-    if server.scope == Scope::User || !is_risky(resolved, &variables) {
+    if matches!(asking, Asking::Yes) || is_approved(server, resolved, environment) {
         return Ok(());
+    }
+    let variables = server.variables(environment);
+    let question = |view| Question::new(server, resolved, &variables, view);
+    let Asking::Terminal(reader, writer) = asking else {
+        return Err(no_terminal(&question(View::Message)));
+    };
+    let view = View::Terminal(environment.terminal.width);
+    if !ask(&question(view), reader, writer)? {
+        let name = plain::line(&server.name);
+        return Err(Failure::not_asked(format!("`{name}` was not approved")));
     }
     let memory = Memory::of(environment);
-    let digest = digest(server);
-    if matches!(asking, Asking::Yes) || memory.knows(&server.file, &digest) {
-        return Ok(());
-    }
-    let question = question(server, resolved, &variables);
-    let Asking::Terminal(reader, writer) = asking else {
-        return Err(no_terminal(&question));
-    };
-    if !ask(&question, reader, writer)? {
-        let message = format!("`{}` was not started", server.name);
-        return Err(Failure::not_asked(message));
-    }
-    memory.remember(&server.file, &digest).map_err(|error| {
+    let remembered = memory.remember(&server.file, &digest(server, resolved));
+    remembered.map_err(|error| {
         Failure::not_asked(format!("the answer cannot be remembered: {error}"))
             .hint("use `--yes` to go on without")
     })
 }
 
-fn no_terminal(question: &str) -> Failure {
+/// Says whether a server can be used without asking: it is the user's own, or the user agreed to it.
+pub(crate) fn is_approved(server: &Server, resolved: &Entry, environment: &Environment) -> bool {
+    server.scope == Scope::User
+        || Memory::of(environment).knows(&server.file, &digest(server, resolved))
+}
+
+fn no_terminal(question: &Question) -> Failure {
+    let rows = &question.rows;
+    let warning = question.warning.as_ref();
+    let warning = warning.map(|text| format!("warning: {text}\n\n"));
+    let warning = warning.unwrap_or_default();
     Failure::not_asked(format!(
-        "{question}it came with a project, and there is no terminal to ask whether to use it"
+        "{rows}{warning}it came with a project, and there is no terminal to ask whether to use it"
     ))
     .hint("look at it, then use `--yes`, or answer once at a terminal")
 }
 
-fn is_risky(resolved: &Entry, variables: &[String]) -> bool {
-    matches!(resolved, Entry::Start(_)) || !variables.is_empty()
-}
-
-/// Shows everything about a definition but the values of variables and headers.
-///
-/// Commands and URLs are shown as they are written: what a variable in them stands for may be a secret.
-fn question(server: &Server, resolved: &Entry, variables: &[String]) -> String {
-    let file = plain::line(&server.file.display().to_string());
-    let name = plain::line(&server.name);
-    let mut text = format!("{file} says that `{name}` is\n\n");
-    let mut row = |label: &str, value: &str| {
-        if !value.is_empty() {
-            let _ = writeln!(text, "  {label:<10}{}", plain::line(value));
-        }
-    };
-    match &server.entry {
-        Entry::Start(written) => {
-            let words = std::iter::once(&written.program).chain(&written.arguments);
-            let words: Vec<_> = words.map(|word| quoted(word)).collect();
-            row("command", &words.join(" "));
-        }
-        Entry::Remote(written) => row("URL", &written.url),
+fn ask(question: &Question, reader: &mut dyn BufRead, writer: &mut dyn Write) -> io::Result<bool> {
+    write!(writer, "{}", plain::block(&question.rows))?;
+    // Last, so that a long definition cannot move it out of sight.
+    if let Some(text) = &question.warning {
+        writeln!(writer, "{}", warning(text))?;
     }
-    match resolved {
-        Entry::Start(start) => {
-            let names: Vec<_> = start.env.iter().map(|(name, _)| &**name).collect();
-            row("sets", &names.join(", "));
-            let folder = start.folder(server);
-            row("in", &folder.display().to_string());
-        }
-        Entry::Remote(remote) => {
-            let names: Vec<_> = remote.headers.iter().map(|(name, _)| &**name).collect();
-            row("headers", &names.join(", "));
-        }
-    }
-    row("reads", &variables.join(", "));
-    text + "\n"
-}
-
-fn ask(question: &str, reader: &mut dyn BufRead, writer: &mut dyn Write) -> io::Result<bool> {
-    write!(writer, "{}", plain::block(question))?;
     loop {
         write!(writer, "{} [y/n] ", style::paint(style::NAME, "Use it?"))?;
         writer.flush()?;
@@ -129,31 +106,57 @@ pub(crate) fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns what stands for a definition as it is written: every change is another one.
-fn digest(server: &Server) -> String {
-    let mut parts = vec![server.name.as_str(), server.entry.transport()];
-    match &server.entry {
-        Entry::Start(start) => {
-            parts.push(&start.program);
-            parts.push("arguments");
-            parts.extend(start.arguments.iter().map(String::as_str));
-            parts.extend(["folder", start.cwd.as_deref().unwrap_or_default()]);
-            parts.extend(["file", start.env_file.as_deref().unwrap_or_default(), "env"]);
-            let pairs = start.env.iter();
-            parts.extend(pairs.flat_map(|(name, value)| [name.as_str(), value.reveal()]));
-        }
-        Entry::Remote(remote) => {
-            parts.extend([&*remote.url, "headers"]);
-            let pairs = remote.headers.iter();
-            parts.extend(pairs.flat_map(|(name, value)| [name.as_str(), value.reveal()]));
-            parts.push("variables");
-            let named = remote.from_env.iter();
-            parts.extend(
-                named.flat_map(|(name, before, variable)| [name.as_str(), before, variable]),
-            );
-        }
-    }
-    state::digest(parts)
+/// Returns what stands for a definition and what it leads to; every change is another one.
+///
+/// A command: all members as they are written, the file that the program is, its folder, the variables of its `envFile`. A
+/// URL: all members as they are written, and the host that it leads to. Values of the user's variables are not part of it.
+fn digest(server: &Server, resolved: &Entry) -> String {
+    let pairs = |pairs: &[(String, Secret)]| -> Value {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| json!([name, value.reveal()]))
+            .collect()
+    };
+    let written = match &server.entry {
+        Entry::Start(start) => json!({
+            "command": start.program,
+            "args": start.arguments,
+            "cwd": start.cwd,
+            "envFile": start.env_file,
+            "env": pairs(&start.env),
+            "envVars": start.env_vars,
+        }),
+        Entry::Remote(remote) => json!({
+            "url": remote.url,
+            "headers": pairs(&remote.headers),
+            "headersFromEnv": remote.from_env,
+        }),
+    };
+    // The debug form of a path keeps what is not Unicode apart.
+    let leads_to = match resolved {
+        Entry::Start(start) => json!({
+            "program": format!("{:?}", start.lookup.program),
+            "folder": format!("{:?}", start.folder(server)),
+            "envFile": format!("{:?}", start.lookup.env_file),
+            "envOfFile": pairs(&start.lookup.env_of_file),
+        }),
+        Entry::Remote(remote) => json!({ "origin": origin(&remote.url) }),
+    };
+    let all = json!({
+        "file": format!("{:?}", server.file),
+        "name": server.name,
+        "transport": server.entry.transport(),
+        "written": written,
+        "leadsTo": leads_to,
+    });
+    state::digest([all.to_string().as_str()])
+}
+
+/// Returns a URL without what stands behind its host and port.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url[host..].find(['/', '?', '#', '\\']);
+    &url[..end.map_or(url.len(), |end| host + end)]
 }
 
 #[cfg(test)]

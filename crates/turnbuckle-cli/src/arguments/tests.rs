@@ -130,6 +130,9 @@ fn help_says_what_a_target_is() {
       -y, --yes
               Use what a project's configuration says, and tools that have changed, without asking
 
+          --inherit-env
+              Pass all environment variables to a configured program
+
           --config <FILE>
               Look for servers in this file only
 
@@ -230,6 +233,9 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
 
       -y, --yes
               Use what a project's configuration says, and tools that have changed, without asking
+
+          --inherit-env
+              Pass all environment variables to a configured program
 
           --config <FILE>
               Look for servers in this file only

@@ -7,14 +7,15 @@ use crate::environment::Environment;
 use crate::failure::{Result, warning};
 use crate::output::plain;
 use crate::output::table::Table;
-use crate::servers::{self, Entry, Found, Server};
+use crate::servers::{self, Entry, Found, Scope, Server};
 use crate::trust;
 
 /// List the servers of the configurations on this machine
 ///
 /// Looks into .mcp.json, the configurations of Claude Code, Claude Desktop, VS Code, Cursor, Codex and
-/// Gemini, of this project and of the user. Of servers with the same name, the one of the nearest project
-/// is used, and NAME@SOURCE means another one. Values of variables and headers are never shown.
+/// Gemini, of this project and of the user. Of servers with the same name, the user's own is used, then the
+/// one of the nearest folder of the project; NAME@SOURCE means another one. A server of a project that is not
+/// approved is asked for before its first use. Values of variables and headers are never shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Servers {}
 
@@ -25,7 +26,7 @@ impl Servers {
             context.voice.say(&warning(message));
         }
         if context.options.json {
-            return context.json(&document(&found));
+            return context.json(&document(&found, &context.environment));
         }
         if found.servers.is_empty() {
             context.voice.say("no servers are configured\n");
@@ -36,7 +37,7 @@ impl Servers {
 }
 
 fn table(found: &Found, environment: &Environment) -> String {
-    let mut table = Table::new(&["name", "transport", "file", "reached by"]);
+    let mut table = Table::new(&["name", "transport", "state", "file", "reached by"]);
     for server in &found.servers {
         let name = match found.is_hidden(server) {
             true => format!("{}@{}", server.name, server.source.id()),
@@ -45,6 +46,7 @@ fn table(found: &Found, environment: &Environment) -> String {
         table.row([
             plain::line(&name),
             server.entry.transport().to_owned(),
+            state(server, found, environment).to_owned(),
             plain::line(&short(server, environment)),
             plain::line(&reach(&server.entry)),
         ]);
@@ -52,21 +54,41 @@ fn table(found: &Found, environment: &Environment) -> String {
     table.render(environment.terminal.width)
 }
 
-fn document(found: &Found) -> Value {
-    let servers: Vec<_> = found
-        .servers
-        .iter()
-        .map(|server| of_server(server, found))
+/// Returns whether the server is the one that its name means, and whether it can be used without asking.
+fn state(server: &Server, found: &Found, environment: &Environment) -> &'static str {
+    match (found.is_hidden(server), server.scope) {
+        (true, _) => "shadowed",
+        (false, Scope::User) => "yours",
+        (false, Scope::Project) if is_approved(server, environment) => "approved",
+        (false, Scope::Project) => "not approved",
+    }
+}
+
+fn is_approved(server: &Server, environment: &Environment) -> bool {
+    // What cannot be resolved cannot be used either.
+    let resolved = server.resolve(environment);
+    resolved.is_ok_and(|resolved| trust::is_approved(server, &resolved, environment))
+}
+
+fn document(found: &Found, environment: &Environment) -> Value {
+    let servers = found.servers.iter();
+    let servers: Vec<_> = servers
+        .map(|server| of_server(server, found, environment))
         .collect();
     json!({ "servers": servers })
 }
 
-fn of_server(server: &Server, found: &Found) -> Value {
+fn of_server(server: &Server, found: &Found, environment: &Environment) -> Value {
     let mut value = json!({
         "name": server.name,
         "source": server.source.id(),
         "file": server.file,
+        "scope": match server.scope {
+            Scope::User => "user",
+            Scope::Project => "project",
+        },
         "hidden": found.is_hidden(server),
+        "approved": server.scope == Scope::User || is_approved(server, environment),
         "transport": server.entry.transport(),
     });
     let names = |pairs: &[(String, _)]| -> Value {

@@ -17,6 +17,18 @@ pub(super) fn name() -> String {
     std::env::var("USERNAME").unwrap_or_default()
 }
 
+/// Returns the number of the user whom the process acts for.
+#[cfg(unix)]
+pub(super) fn id() -> Option<u32> {
+    Some(rustix::process::geteuid().as_raw())
+}
+
+/// Returns nothing: users have no numbers here.
+#[cfg(not(unix))]
+pub(super) fn id() -> Option<u32> {
+    None
+}
+
 #[cfg(unix)]
 fn named(known: &str, number: &str) -> Option<String> {
     known.lines().find_map(|line| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::expand::{ExpandError, Expansion};
-use super::{Server, Source};
+use super::{Scope, Server, Source};
 use crate::environment::Environment;
 use crate::secret::Secret;
 
@@ -27,10 +27,25 @@ pub(crate) struct Start {
     pub(crate) arguments: Vec<String>,
     /// Variables that are set for it.
     pub(crate) env: Vec<(String, Secret)>,
+    /// Names of the user's variables that are passed on to it, where they are set.
+    pub(crate) env_vars: Vec<String>,
     /// A file with more variables.
     pub(crate) env_file: Option<String>,
     /// The folder it is started in.
     pub(crate) cwd: Option<String>,
+    /// What was looked up when the definition was resolved.
+    pub(crate) lookup: Lookup,
+}
+
+/// What the definition of a command leads to on this machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Lookup {
+    /// The absolute path of the program, if it was found.
+    pub(crate) program: Option<PathBuf>,
+    /// The absolute path of the file with variables.
+    pub(crate) env_file: Option<PathBuf>,
+    /// The variables in that file.
+    pub(crate) env_of_file: Vec<(String, Secret)>,
 }
 
 /// A URL to connect to.
@@ -96,6 +111,12 @@ impl Start {
             None => server.folder.clone(),
         }
     }
+
+    /// Returns the variables that are set for the program; of two with the same name the last one counts.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.lookup.env_of_file.iter().chain(&self.env);
+        pairs.map(|(name, value)| (name.as_str(), value.reveal()))
+    }
 }
 
 impl Server {
@@ -109,7 +130,15 @@ impl Server {
 
     /// Returns how to reach the server, with its variables replaced by what they stand for.
     pub(crate) fn resolve(&self, environment: &Environment) -> Result<Entry, ExpandError> {
-        self.expand(&Expansion::new(self, environment))
+        let mut entry = self.expand(&Expansion::new(self, environment))?;
+        if let Entry::Start(start) = &mut entry {
+            start.lookup.program = start.find_program(self, environment);
+            // What the user agrees to is a file, so there has to be one.
+            if start.lookup.program.is_none() && self.scope == Scope::Project {
+                return Err(ExpandError::NoProgram(start.program.clone()));
+            }
+        }
+        Ok(entry)
     }
 
     fn expand(&self, expansion: &Expansion<'_>) -> Result<Entry, ExpandError> {
@@ -121,10 +150,17 @@ impl Server {
 }
 
 fn expand_start(start: &Start, expansion: &Expansion<'_>) -> Result<Start, ExpandError> {
-    let mut env = Vec::new();
+    let mut lookup = Lookup::default();
     if let Some(file) = &start.env_file {
-        env = expansion.env_file(&PathBuf::from(expansion.text(file)?))?;
+        let file = expansion.folder().join(expansion.text(file)?);
+        lookup.env_of_file = expansion.env_file(&file)?;
+        lookup.env_file = Some(file);
     }
+    let passed_on = start.env_vars.iter().filter_map(|name| {
+        let value = expansion.variable(name).ok()?;
+        Some((name.clone(), Secret::new(value)))
+    });
+    let mut env: Vec<_> = passed_on.collect();
     env.extend(pairs(&start.env, expansion)?);
     let arguments = start.arguments.iter();
     Ok(Start {
@@ -133,12 +169,14 @@ fn expand_start(start: &Start, expansion: &Expansion<'_>) -> Result<Start, Expan
             .map(|argument| expansion.text(argument))
             .collect::<Result<_, _>>()?,
         env,
+        env_vars: Vec::new(),
         env_file: None,
         cwd: start
             .cwd
             .as_deref()
             .map(|cwd| expansion.text(cwd))
             .transpose()?,
+        lookup,
     })
 }
 
@@ -180,9 +218,26 @@ fn start(members: &Map<String, Value>) -> Result<Start, String> {
         program: text(members, "command")?.ok_or("has no `command`")?,
         arguments,
         env: table(members, "env")?,
+        env_vars: env_vars(members)?,
         env_file: text(members, "envFile")?,
         cwd: text(members, "cwd")?,
+        lookup: Lookup::default(),
     })
+}
+
+/// Reads the names of variables that Codex passes on: text, or objects with a `name`.
+fn env_vars(members: &Map<String, Value>) -> Result<Vec<String>, String> {
+    let values = match members.get("env_vars") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(values)) => values,
+        Some(_) => return Err("has `env_vars` that are not a list".to_owned()),
+    };
+    let name = |value: &Value| {
+        let name = value.get("name").unwrap_or(value);
+        name.as_str().map(str::to_owned)
+    };
+    let names: Option<_> = values.iter().map(name).collect();
+    names.ok_or_else(|| "has `env_vars` that are not all text".to_owned())
 }
 
 fn remote(

@@ -2,11 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
-use super::Server;
 use super::source::Variables;
+use super::{Server, read};
 use crate::environment::Environment;
 use crate::secret::Secret;
 
@@ -28,7 +27,13 @@ pub(crate) enum ExpandError {
     /// A file of variables cannot be used.
     #[error("the file of variables {0} cannot be read: {1}")]
     EnvFile(String, String),
+    /// No file is what a project's command would run.
+    #[error("there is no program `{0}`")]
+    NoProgram(String),
 }
+
+/// No file of variables is larger than this.
+const MAX_ENV_FILE: u64 = 1024 * 1024;
 
 /// Replaces variables by what they stand for, and keeps in mind which ones it met.
 #[derive(Debug)]
@@ -86,10 +91,14 @@ impl<'a> Expansion<'a> {
         value.ok_or_else(|| ExpandError::Unset(name.to_owned()))
     }
 
+    /// Returns the folder that paths are relative to.
+    pub(super) fn folder(&self) -> &'a Path {
+        &self.server.folder
+    }
+
     /// Reads a file of `NAME=value` lines.
     pub(super) fn env_file(&self, file: &Path) -> Result<Vec<(String, Secret)>, ExpandError> {
-        let file = self.server.folder.join(file);
-        let text = fs::read_to_string(&file)
+        let (text, _) = read::regular_file(file, MAX_ENV_FILE)
             .map_err(|error| ExpandError::EnvFile(file.display().to_string(), error.to_string()))?;
         let pair = |line: &str| {
             let line = line.trim();

@@ -1,4 +1,6 @@
-//! Which files there are, the one that counts first: the nearest folder of the project, then the user's own.
+//! Which files there are, the one that counts first: the user's own, then those of the project, the nearest folder first.
+//!
+//! A project can be anybody's, so it never replaces a server that the user has configured.
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +19,8 @@ pub(super) struct Place {
     pub(super) table: Vec<String>,
     /// Whether it is odd if the file is not there.
     pub(super) expected: bool,
+    /// Whether the file counts only if it and its folders belong to the user.
+    pub(super) checks_owner: bool,
 }
 
 /// Files of a project, below each of its folders.
@@ -39,24 +43,24 @@ pub(super) fn given(environment: &Environment, file: &Path) -> Vec<Place> {
         folder: folder.clone(),
         table: vec![table.to_owned()],
         expected: true,
+        checks_owner: false,
     };
     ["mcpServers", "servers", "mcp_servers"].map(place).into()
 }
 
 /// Returns every place that is known.
 pub(super) fn all(environment: &Environment) -> Vec<Place> {
-    let users = of_user(environment);
-    let mut places = Vec::new();
-    for folder in folders(&environment.cwd) {
-        places.extend(of_claude_code(environment, folder));
-        places.extend(of_project(folder));
+    let folders = || folders(&environment.cwd);
+    let of_claude_code = folders().filter_map(|folder| of_claude_code(environment, folder));
+    let mut places: Vec<_> = of_claude_code.collect();
+    places.extend(of_user(environment));
+    let users = places.len();
+    for place in folders().flat_map(of_project) {
+        // A project folder can be the home folder, whose files are the user's own.
+        if !places[..users].iter().any(|user| user.file == place.file) {
+            places.push(place);
+        }
     }
-    // A project folder can be the home folder, whose files are the user's own.
-    places.retain(|place| {
-        let mut users = users.iter();
-        place.scope == Scope::User || !users.any(|user| user.file == place.file)
-    });
-    places.extend(users);
     places
 }
 
@@ -76,6 +80,7 @@ fn of_project(folder: &Path) -> impl Iterator<Item = Place> {
         folder: folder.to_owned(),
         table: vec![(*table).to_owned()],
         expected: false,
+        checks_owner: true,
     })
 }
 
@@ -92,6 +97,7 @@ fn of_claude_code(environment: &Environment, folder: &Path) -> Option<Place> {
             "mcpServers".to_owned(),
         ],
         expected: false,
+        checks_owner: false,
     })
 }
 
@@ -135,6 +141,7 @@ fn of_user(environment: &Environment) -> Vec<Place> {
             folder: environment.cwd.clone(),
             table: vec![table.to_owned()],
             expected: false,
+            checks_owner: false,
         })
     };
     files.into_iter().filter_map(place).collect()

@@ -1,23 +1,37 @@
 //! Reads files of configuration. What is malformed is reported, and the rest is used.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::places::Place;
-use super::{Entry, Found, Server};
+use super::{Entry, Found, Server, owner};
+use crate::output::plain;
+
+/// No file of configuration is larger than this.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Reads places one after the other, each file once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reader {
     pub(super) found: Found,
     files: HashMap<PathBuf, Option<Value>>,
+    user_id: Option<u32>,
 }
 
 impl Reader {
+    /// Reads on behalf of a user.
+    pub(super) fn new(user_id: Option<u32>) -> Self {
+        Self {
+            found: Found::default(),
+            files: HashMap::new(),
+            user_id,
+        }
+    }
+
     /// Adds what stands in a place.
     pub(super) fn read(&mut self, place: &Place) {
         if !self.files.contains_key(&place.file) {
@@ -35,12 +49,10 @@ impl Reader {
             table = inner;
         }
         let path = place.table.join(".");
+        let mut problems = Vec::new();
         let Some(entries) = table.as_object() else {
-            let warning = format!(
-                "{}: `{path}` is not a table of servers",
-                place.file.display()
-            );
-            self.found.warnings.push(warning);
+            let problem = format!("`{path}` is not a table of servers");
+            self.warn(&place.file, &problem);
             return;
         };
         for (name, value) in entries {
@@ -54,49 +66,74 @@ impl Reader {
                     entry,
                 }),
                 Err(problem) => {
-                    let file = place.file.display();
-                    let warning = format!("{file}: `{path}.{name}` {problem}");
-                    self.found.warnings.push(warning);
+                    problems.push(format!("`{path}.{name}` {problem}"));
                 }
             }
+        }
+        for problem in problems {
+            self.warn(&place.file, &problem);
         }
     }
 
     fn parsed(&mut self, place: &Place) -> Option<Value> {
-        let text = match text(&place.file) {
-            Ok(text) => text,
+        let (text, metadata) = match regular_file(&place.file, MAX_BYTES) {
+            Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !place.expected => {
                 return None;
             }
-            Err(error) => return self.unreadable(&place.file, &error.to_string()),
+            Err(error) => return self.warn(&place.file, &error.to_string()),
         };
+        if let Some(foreign) = self.foreign(place, &metadata) {
+            let problem = format!(
+                "is ignored: {} does not belong to you; to use the file anyway, name it with `--config`",
+                foreign.display()
+            );
+            return self.warn(&place.file, &problem);
+        }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let is_toml = place
             .file
             .extension()
             .is_some_and(|extension| extension == "toml");
-        let parsed = if is_toml { toml(&text) } else { jsonc(&text) };
+        let parsed = if is_toml { toml(text) } else { jsonc(text) };
         match parsed {
             Ok(document) => Some(document),
-            Err(problem) => self.unreadable(&place.file, &problem),
+            Err(problem) => self.warn(&place.file, &problem),
         }
     }
 
-    fn unreadable(&mut self, file: &Path, problem: &str) -> Option<Value> {
+    /// Returns the file or folder of a place that belongs to another user, if that matters.
+    fn foreign(&self, place: &Place, opened: &Metadata) -> Option<PathBuf> {
+        let user_id = self.user_id.filter(|_| place.checks_owner)?;
+        owner::find_foreign(&place.file, opened, &place.folder, user_id)
+    }
+
+    fn warn(&mut self, file: &Path, problem: &str) -> Option<Value> {
         let warning = format!("{}: {problem}", file.display());
-        self.found.warnings.push(warning);
+        self.found.warnings.push(plain::line(&warning));
         None
     }
 }
 
-fn text(file: &Path) -> io::Result<String> {
+/// Reads a regular file of limited size, and says whose it is.
+pub(super) fn regular_file(file: &Path, max_bytes: u64) -> io::Result<(String, Metadata)> {
     // A pipe or a device under this name would keep us waiting.
-    if fs::metadata(file)?.is_file() {
-        let text = fs::read_to_string(file)?;
-        return Ok(text
-            .strip_prefix('\u{feff}')
-            .map_or(text.clone(), str::to_owned));
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("is not a file"));
     }
-    Err(io::Error::other("is not a file"))
+    let open = File::open(file)?;
+    let metadata = open.metadata()?;
+    let mut text = String::new();
+    let too_large = match metadata.len() > max_bytes {
+        true => true,
+        false => open.take(max_bytes + 1).read_to_string(&mut text)? as u64 > max_bytes,
+    };
+    match too_large {
+        true => Err(io::Error::other(format!(
+            "is larger than {max_bytes} bytes"
+        ))),
+        false => Ok((text, metadata)),
+    }
 }
 
 fn jsonc(text: &str) -> Result<Value, String> {

@@ -22,6 +22,17 @@ impl Home {
         fs::write(file, text).unwrap();
     }
 
+    /// Writes a program that does nothing.
+    pub(crate) fn program(&self, file: &str) {
+        self.write(file, "#!/bin/sh\n");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(self.path().join(file), mode).unwrap();
+        }
+    }
+
     /// Stands in a folder below it.
     pub(crate) fn environment(&self, cwd: &str) -> Environment {
         let cwd = self.path().join(cwd);
@@ -32,6 +43,7 @@ impl Home {
             cwd,
             vars: Default::default(),
             user: "ada".to_owned(),
+            user_id: Environment::of_process().unwrap().user_id,
             terminal: Terminal {
                 asks: false,
                 reads: false,
@@ -65,7 +77,7 @@ fn resolved(found: &Found, name: &str, environment: &Environment) -> Result<Entr
 }
 
 #[test]
-fn every_place_is_found_and_the_nearest_comes_first() {
+fn every_place_is_found_and_the_users_own_come_first() {
     let home = Home::new();
     let entry = r#"{"a": {"command": "x"}}"#;
     let wrapped = format!(r#"{{"mcpServers": {entry}}}"#);
@@ -105,21 +117,229 @@ fn every_place_is_found_and_the_nearest_comes_first() {
 
     assert_eq!(found.warnings, [""; 0]);
     insta::assert_snapshot!(listed(&found, &home), @r"
-    a project Project stdio ~/work/sub/.mcp.json
     a claude-code User stdio ~/.claude.json
-    a project Project stdio ~/work/.mcp.json
-    a vscode Project stdio ~/work/.vscode/mcp.json
-    a cursor Project stdio ~/work/.cursor/mcp.json
-    a gemini Project sse ~/work/.gemini/settings.json
     a claude-code User stdio ~/.claude.json
     a claude-desktop User stdio ~/.config/Claude/claude_desktop_config.json
     a vscode User stdio ~/.config/Code/User/mcp.json
     a cursor User stdio ~/.cursor/mcp.json
     a codex User stdio ~/.codex/config.toml
     a gemini User http ~/.gemini/settings.json
+    a project Project stdio ~/work/sub/.mcp.json
+    a project Project stdio ~/work/.mcp.json
+    a vscode Project stdio ~/work/.vscode/mcp.json
+    a cursor Project stdio ~/work/.cursor/mcp.json
+    a gemini Project sse ~/work/.gemini/settings.json
     ");
     assert_eq!(found.pick("a@codex").unwrap().source, Source::Codex);
     assert!(found.pick("a@nowhere").is_none());
+}
+
+#[test]
+fn a_project_never_replaces_a_server_of_the_user() {
+    for (file, table) in [
+        (".mcp.json", "mcpServers"),
+        (".vscode/mcp.json", "servers"),
+        (".cursor/mcp.json", "mcpServers"),
+        (".gemini/settings.json", "mcpServers"),
+    ] {
+        let home = Home::new();
+        home.write("work/.git/HEAD", "");
+        home.write(
+            &format!("work/{file}"),
+            &format!(r#"{{"{table}": {{"a": {{"url": "http://theirs"}}, "b": {{"url": "http://theirs"}}}}}}"#),
+        );
+        home.write(
+            ".codex/config.toml",
+            "[mcp_servers.a]\nurl = \"http://mine\"\n",
+        );
+
+        let found = find(&home.environment("work"), None);
+
+        assert_eq!(found.pick("a").unwrap().scope, Scope::User, "{file}");
+        assert_eq!(found.pick("b").unwrap().scope, Scope::Project, "{file}");
+        assert!(found.is_hidden(&found.servers[1]), "{file}");
+    }
+}
+
+#[test]
+fn a_name_with_a_source_in_it_means_the_server_of_the_user() {
+    let home = Home::new();
+    home.write("work/.git/HEAD", "");
+    home.write(
+        "work/.mcp.json",
+        r#"{"mcpServers": {"a@codex": {"url": "http://theirs"}, "b@codex": {"url": "http://theirs"}}}"#,
+    );
+    home.write(
+        ".codex/config.toml",
+        "[mcp_servers.a]\nurl = \"http://mine\"\n",
+    );
+
+    let found = find(&home.environment("work"), None);
+
+    assert_eq!(found.pick("a@codex").unwrap().name, "a");
+    assert_eq!(found.pick("b@codex").unwrap().name, "b@codex");
+    assert_eq!(found.pick("a@codex@project").unwrap().name, "a@codex");
+}
+
+#[test]
+fn files_of_a_project_that_belong_to_another_user_are_ignored_with_a_warning() {
+    let home = Home::new();
+    home.write("work/.git/HEAD", "");
+    home.write(
+        "work/.mcp.json",
+        r#"{"mcpServers": {"a": {"url": "http://x"}}}"#,
+    );
+    home.write(
+        "work/.vscode/mcp.json",
+        r#"{"servers": {"b": {"command": "x"}}}"#,
+    );
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"mine": {"command": "x"}}}"#,
+    );
+    let mut environment = home.environment("work");
+    environment.user_id = environment.user_id.map(|id| id + 1);
+
+    let found = find(&environment, None);
+    let given = find(&environment, Some(Path::new(".mcp.json")));
+
+    if environment.user_id.is_some() {
+        let names: Vec<_> = found.servers.iter().map(|server| &*server.name).collect();
+        assert_eq!(names, ["mine"], "the user's own files are not looked at");
+        insta::assert_snapshot!(text(&home, &found.warnings.join("\n")), @r"
+        ~/work/.mcp.json: is ignored: ~/work/.mcp.json does not belong to you; to use the file anyway, name it with `--config`
+        ~/work/.vscode/mcp.json: is ignored: ~/work/.vscode/mcp.json does not belong to you; to use the file anyway, name it with `--config`
+        ");
+    }
+    assert_eq!(given.servers.len(), 1, "a file that is named is used");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_and_a_link_have_to_belong_to_the_user_too() {
+    use std::os::unix::fs::{chown, lchown, symlink};
+    const ANOTHER: Option<u32> = Some(12_345);
+
+    // Only root can give files away.
+    if Environment::of_process().unwrap().user_id != Some(0) {
+        return;
+    }
+    let definition = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
+    let found = |give_away: fn(&Path)| {
+        let home = Home::new();
+        home.write("work/.git/HEAD", "");
+        home.write("work/elsewhere.json", definition);
+        symlink("../elsewhere.json", home.path().join("work/x")).unwrap();
+        fs::create_dir(home.path().join("work/.cursor")).unwrap();
+        let link = home.path().join("work/.cursor/mcp.json");
+        symlink("../elsewhere.json", link).unwrap();
+        give_away(&home.path().join("work"));
+        find(&home.environment("work"), None).servers.len()
+    };
+
+    assert_eq!(found(|_| {}), 1);
+    assert_eq!(found(|work| chown(work, ANOTHER, None).unwrap()), 0);
+    let folder = |work: &Path| chown(work.join(".cursor"), ANOTHER, None).unwrap();
+    assert_eq!(found(folder), 0);
+    let link = |work: &Path| lchown(work.join(".cursor/mcp.json"), ANOTHER, None).unwrap();
+    assert_eq!(found(link), 0);
+    let target = |work: &Path| chown(work.join("elsewhere.json"), ANOTHER, None).unwrap();
+    assert_eq!(found(target), 0);
+}
+
+#[test]
+fn names_in_files_cannot_forge_lines_of_warnings() {
+    let home = Home::new();
+    home.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"a\nwarning: all is well\u001b[2J": {}}}"#,
+    );
+
+    let found = find(&home.environment(""), None);
+
+    insta::assert_snapshot!(text(&home, &found.warnings.join("\n")), @r"~/.mcp.json: `mcpServers.a\nwarning: all is well\u{1b}[2J` has neither `command` nor `url`");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_is_the_file_that_the_child_would_run() {
+    let home = Home::new();
+    for file in [
+        "one/tool",
+        "two/tool",
+        "work/sub/bin/tool",
+        "work/run",
+        "bin/other",
+    ] {
+        home.program(file);
+    }
+    // Not executable, so passed over.
+    home.write("none/tool", "");
+    let definition = |member: &str| {
+        home.write(
+            "work/.mcp.json",
+            &format!(r#"{{"mcpServers": {{"a": {{{member}}}}}}}"#),
+        );
+        let mut environment = home.environment("work");
+        let path = |name: &str| home.path().join(name).display().to_string();
+        let path = [path("none"), path("one"), path("two")].join(":");
+        environment.vars.insert("PATH".into(), path);
+        environment
+            .vars
+            .insert("TWO".into(), home.path().join("two").display().to_string());
+        let found = match resolved(&find(&environment, None), "a", &environment) {
+            Ok(Entry::Start(start)) => start.lookup.program.unwrap().display().to_string(),
+            Ok(Entry::Remote(_)) => panic!("a program"),
+            Err(error) => error.to_string(),
+        };
+        text(&home, &found)
+    };
+
+    assert_eq!(definition(r#""command": "tool""#), "~/one/tool");
+    assert_eq!(definition(r#""command": "./run""#), "~/work/run");
+    assert_eq!(
+        definition(r#""command": "bin/tool", "cwd": "sub""#),
+        "~/work/sub/bin/tool"
+    );
+    assert_eq!(definition(r#""command": "${TWO}/tool""#), "~/two/tool");
+    // With a `PATH` of its own, relative to the folder that it is started in.
+    assert_eq!(
+        definition(r#""command": "tool", "cwd": "sub", "env": {"PATH": "bin:/usr/bin"}"#),
+        "~/work/sub/bin/tool"
+    );
+    home.write("work/.env", "PATH=../bin\n");
+    assert_eq!(
+        definition(r#""command": "other", "envFile": ".env""#),
+        "~/work/../bin/other"
+    );
+    assert_eq!(
+        definition(r#""command": "other""#),
+        "there is no program `other`"
+    );
+}
+
+#[test]
+fn variables_that_codex_passes_on_are_passed_on() {
+    let home = Home::new();
+    home.write(
+        ".codex/config.toml",
+        "[mcp_servers.a]\ncommand = \"x\"\nenv_vars = [\"KEY\", \"NONE\", { name = \"REGION\" }]\n",
+    );
+    let mut environment = home.environment("");
+    environment.vars.insert("KEY".into(), "k".into());
+    environment.vars.insert("REGION".into(), "eu".into());
+
+    let found = find(&environment, None);
+    let Entry::Start(start) = resolved(&found, "a", &environment).unwrap() else {
+        panic!("a program")
+    };
+
+    let env: Vec<_> = start.variables().collect();
+    assert_eq!(env, [("KEY", "k"), ("REGION", "eu")]);
+    assert_eq!(
+        found.pick("a").unwrap().variables(&environment),
+        ["KEY", "NONE", "REGION"]
+    );
 }
 
 #[test]
@@ -180,7 +400,6 @@ fn what_is_malformed_is_named_and_the_rest_is_used() {
 
     insta::assert_snapshot!(text(&home, &found.warnings.join("\n")), @r"
     ~/.claude.json: is not a file
-    ~/.mcp.json: line 2, column 8: Unexpected word
     ~/.cursor/mcp.json: `mcpServers.empty` has neither `command` nor `url`
     ~/.cursor/mcp.json: `mcpServers.text` is not an object
     ~/.cursor/mcp.json: `mcpServers.args` has `args` that are not a list
@@ -188,6 +407,7 @@ fn what_is_malformed_is_named_and_the_rest_is_used() {
     ~/.cursor/mcp.json: `mcpServers.type` has the unknown type `carrier-pigeon`
     ~/.codex/config.toml: line 2, column 11: string values must be quoted, expected literal string
     ~/.gemini/settings.json: `mcpServers` is not a table of servers
+    ~/.mcp.json: line 2, column 8: Unexpected word
     ");
     assert_eq!(found.servers.len(), 1);
     assert_eq!(found.servers[0].name, "good");
@@ -229,6 +449,9 @@ fn each_program_writes_variables_in_its_own_way() {
     let mut environment = home.environment("work");
     environment.vars.insert("KEY".into(), "k".into());
     environment.vars.insert("EMPTY".into(), String::new());
+    let path = home.path().join("bin").display().to_string();
+    environment.vars.insert("PATH".into(), path);
+    home.program("bin/k");
     home.write("work/.git/HEAD", "");
     home.write(
         "work/.mcp.json",
@@ -281,12 +504,13 @@ fn what_cannot_be_expanded_is_a_clear_error() {
             "unset": {"command": "x", "args": ["${env:NOPE}"]},
             "unknown": {"command": "${command:pick}"},
             "open": {"command": "${env:NOPE"},
-            "file": {"command": "x", "envFile": "none.env"}
+            "file": {"command": "x", "envFile": "none.env"},
+            "device": {"command": "x", "envFile": "/dev/zero"}
         }}"#,
     );
     let environment = home.environment("");
     let found = find(&environment, None);
-    let problems = ["input", "unset", "unknown", "open", "file"].map(|name| {
+    let problems = ["input", "unset", "unknown", "open", "file", "device"].map(|name| {
         resolved(&found, name, &environment)
             .unwrap_err()
             .to_string()
@@ -298,13 +522,14 @@ fn what_cannot_be_expanded_is_a_clear_error() {
     `${command:pick}` is not known here
     `${` has no `}`
     the file of variables ~/none.env cannot be read: No such file or directory (os error 2)
+    the file of variables /dev/zero cannot be read: is not a file
     ");
 }
 
 #[test]
 fn a_file_of_variables_is_read() {
     let home = Home::new();
-    home.write(".vscode/mcp.json", r#"{"servers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"B": "2"}}}}"#);
+    home.write(".vscode/mcp.json", r#"{"servers": {"a": {"command": "./x", "envFile": "${workspaceFolder}/.env", "env": {"B": "2"}}}}"#);
     home.write(".env", "# comment\nA='1 1'\nexport C=\"3\"\n\nnonsense\n");
     let environment = home.environment("");
 
@@ -313,11 +538,7 @@ fn a_file_of_variables_is_read() {
         panic!("a program")
     };
 
-    let env: Vec<_> = start
-        .env
-        .iter()
-        .map(|(name, value)| (&**name, value.reveal()))
-        .collect();
+    let env: Vec<_> = start.variables().collect();
     assert_eq!(env, [("A", "1 1"), ("C", "3"), ("B", "2")]);
 }
 

@@ -8,17 +8,28 @@ const DEFINITION: &str = r#"{"mcpServers": {"weather": {
 
 /// Answers with what is typed; without it there is no terminal.
 fn check(home: &Home, typed: Option<&str>) -> (Result, String) {
-    let environment = home.environment("work");
-    let found = find(&environment, None);
+    check_in(home, &environment(home), typed)
+}
+
+/// Returns the environment of somebody who works in the project, and whose programs lie in `~/bin`.
+fn environment(home: &Home) -> Environment {
+    let mut environment = home.environment("work");
+    let path = home.path().join("bin").display().to_string();
+    environment.vars.insert("PATH".into(), path);
+    environment
+}
+
+fn check_in(home: &Home, environment: &Environment, typed: Option<&str>) -> (Result, String) {
+    let found = find(environment, None);
     let server = found.pick("weather").unwrap();
-    let resolved = server.resolve(&environment).unwrap();
+    let resolved = server.resolve(environment).unwrap();
     let mut shown = Vec::new();
     let mut reader = typed.unwrap_or_default().as_bytes();
     let asking = match typed {
         Some(_) => Asking::Terminal(&mut reader, &mut shown),
         None => Asking::NoTerminal,
     };
-    let result = ensure(server, &resolved, &environment, asking);
+    let result = ensure(server, &resolved, environment, asking);
     (
         result,
         text(home, &style::without(&String::from_utf8(shown).unwrap())),
@@ -27,6 +38,9 @@ fn check(home: &Home, typed: Option<&str>) -> (Result, String) {
 
 fn project(definition: &str) -> Home {
     let home = Home::new();
+    for program in ["npx", "sh", "serve"] {
+        home.program(&format!("bin/{program}"));
+    }
     home.write("work/.git/HEAD", "");
     home.write("work/.mcp.json", definition);
     home
@@ -44,8 +58,10 @@ fn a_command_of_a_project_is_shown_and_asked_for_once() {
     ~/work/.mcp.json says that `weather` is
 
       command   npx -y 'weather server\u{1b}[2J'
-      sets      KEY, REGION
+      program   ~/bin/npx
       in        ~/work
+      sets      KEY=hunter2
+                REGION='${REGION:-eu}'
       reads     REGION
 
     Use it? [y/n] Use it? [y/n]
@@ -61,7 +77,7 @@ fn no_is_not_remembered_and_nor_is_silence() {
     for typed in ["n\n", ""] {
         let (result, shown) = check(&home, Some(typed));
         insta::allow_duplicates! {
-            insta::assert_snapshot!(style::without(&result.unwrap_err().render()), @"error: `weather` was not started");
+            insta::assert_snapshot!(style::without(&result.unwrap_err().render()), @"error: `weather` was not approved");
         }
         assert!(shown.contains("Use it?"));
     }
@@ -76,7 +92,7 @@ fn a_changed_definition_is_asked_for_again() {
         ("npx", "sh"),
         ("-y", "-x"),
         ("hunter2", "hunter3"),
-        ("KEY", "PATH"),
+        ("KEY", "LD_PRELOAD"),
     ] {
         home.write("work/.mcp.json", &DEFINITION.replace(from, to));
         assert!(check(&home, Some("")).0.is_err(), "{to}");
@@ -94,8 +110,10 @@ fn without_a_terminal_it_is_refused_with_a_way_on() {
     error: ~/work/.mcp.json says that `weather` is
 
       command   npx -y 'weather server\u{1b}[2J'
-      sets      KEY, REGION
+      program   ~/bin/npx
       in        ~/work
+      sets      KEY=hunter2
+                REGION='${REGION:-eu}'
       reads     REGION
 
     it came with a project, and there is no terminal to ask whether to use it
@@ -105,23 +123,174 @@ fn without_a_terminal_it_is_refused_with_a_way_on() {
 }
 
 #[test]
-fn a_url_is_asked_for_only_if_it_is_sent_variables() {
+fn a_url_is_asked_for_with_the_file_that_it_comes_from() {
     let plain =
         project(r#"{"mcpServers": {"weather": {"type": "http", "url": "https://a.example"}}}"#);
     let greedy = project(
         r#"{"mcpServers": {"weather": {"type": "http", "url": "https://a.example", "headers": {"X-Key": "${HOME:-x}"}}}}"#,
     );
 
-    check(&plain, None).0.unwrap();
+    let failure = check(&plain, None).0.unwrap_err();
     let (result, shown) = check(&greedy, Some("y\n"));
 
+    insta::assert_snapshot!(text(&plain, &style::without(&failure.render())), @r"
+    error: ~/work/.mcp.json says that `weather` is
+
+      URL       https://a.example
+
+    it came with a project, and there is no terminal to ask whether to use it
+
+    hint: look at it, then use `--yes`, or answer once at a terminal
+    ");
     result.unwrap();
+    check(&greedy, None).0.unwrap();
     insta::assert_snapshot!(shown, @r"
     ~/work/.mcp.json says that `weather` is
 
       URL       https://a.example
       headers   X-Key
       reads     HOME
+
+    Use it? [y/n]
+    ");
+}
+
+#[test]
+fn a_changed_url_header_or_host_is_asked_for_again() {
+    const REMOTE: &str = r#"{"mcpServers": {"weather": {
+        "type": "http", "url": "https://${HOST:-a.example}/mcp?key=${KEY:-none}", "headers": {"X-Key": "one"}
+    }}}"#;
+    let home = project(REMOTE);
+    check(&home, Some("y\n")).0.unwrap();
+    let with = |name: &str, value: &str| {
+        let mut environment = environment(&home);
+        environment.vars.insert(name.into(), value.into());
+        check_in(&home, &environment, None).0
+    };
+
+    with("KEY", "secret").unwrap();
+    with("HOST", "b.example").unwrap_err();
+    for (from, to) in [
+        ("a.example", "b.example"),
+        ("/mcp", "/other"),
+        ("X-Key", "X-Other"),
+        ("one", "two"),
+        ("http\"", "sse\""),
+    ] {
+        home.write("work/.mcp.json", &REMOTE.replace(from, to));
+        assert!(check(&home, None).0.is_err(), "{to}");
+    }
+    // Another file with the same definition is another project's.
+    home.write("work/sub/.mcp.json", REMOTE);
+    let mut elsewhere = environment(&home);
+    elsewhere.cwd = home.path().join("work/sub");
+    assert!(check_in(&home, &elsewhere, None).0.is_err());
+}
+
+#[test]
+fn another_program_of_the_same_name_is_asked_for_again() {
+    let home = project(DEFINITION);
+    check(&home, Some("y\n")).0.unwrap();
+    check(&home, None).0.unwrap();
+    home.program("work/node_modules/.bin/npx");
+    let mut environment = environment(&home);
+    let path = format!("{}/work/node_modules/.bin", home.path().display());
+    environment.vars.insert("PATH".into(), path);
+
+    let (result, shown) = check_in(&home, &environment, Some("n\n"));
+
+    result.unwrap_err();
+    assert!(
+        shown.contains("  program   ~/work/node_modules/.bin/npx\n"),
+        "{shown}"
+    );
+}
+
+const WITH_FILE: &str = r#"{"mcpServers": {"weather": {"command": "serve", "cwd": "sub", "envFile": ".env", "env": {"LD_PRELOAD": "./x.so"}}}}"#;
+
+#[test]
+fn variables_of_a_file_are_shown_and_a_change_is_asked_for_again() {
+    let home = project(WITH_FILE);
+    home.write("work/.env", "REGION=eu\nNODE_OPTIONS=--require ./x.js\n");
+
+    let (result, shown) = check(&home, Some("y\n"));
+
+    result.unwrap();
+    insta::assert_snapshot!(shown, @r"
+    ~/work/.mcp.json says that `weather` is
+
+      command   serve
+      program   ~/bin/serve
+      in        ~/work/sub
+      sets      LD_PRELOAD=./x.so
+      envFile   ~/work/.env
+                REGION=eu
+                NODE_OPTIONS='--require ./x.js'
+
+    warning: it sets variables that can make other code run: LD_PRELOAD, NODE_OPTIONS
+
+    Use it? [y/n]
+    ");
+    check(&home, None).0.unwrap();
+    home.write("work/.env", "REGION=eu\nNODE_OPTIONS=--require ./y.js\n");
+    let failure = check(&home, None).0.unwrap_err();
+    // It may end up in a log, where secrets have no place.
+    insta::assert_snapshot!(text(&home, &style::without(&failure.render())), @r"
+    error: ~/work/.mcp.json says that `weather` is
+
+      command   serve
+      program   ~/bin/serve
+      in        ~/work/sub
+      sets      LD_PRELOAD=./x.so
+      envFile   ~/work/.env
+                REGION=***
+                NODE_OPTIONS='--require ./y.js'
+
+    warning: it sets variables that can make other code run: LD_PRELOAD, NODE_OPTIONS
+
+    it came with a project, and there is no terminal to ask whether to use it
+
+    hint: look at it, then use `--yes`, or answer once at a terminal
+    ");
+}
+
+#[test]
+fn values_of_a_file_outside_of_the_project_are_the_users_own() {
+    let home = project(&WITH_FILE.replace(".env", "../secrets.env"));
+    home.write("secrets.env", "KEY=hunter2\nPATH=/opt/bin:bin\n");
+    home.program("work/sub/bin/serve");
+
+    let (_, shown) = check(&home, Some("n\n"));
+
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("            KEY=***\n"), "{shown}");
+    assert!(shown.contains("            PATH=/opt/bin:bin\n"), "{shown}");
+    assert!(
+        shown.contains("  program   ~/work/sub/bin/serve\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn no_value_passes_for_another_row() {
+    let padded = format!("x{}  program   /usr/bin/true", " ".repeat(85));
+    let definition = serde_json::json!({"mcpServers": {"weather": {
+        "command": "serve", "args": ["a\n  program   /usr/bin/true", "\u{202e}eslaf"],
+        "env": {"A\u{1b}[8m": "1", "B": padded},
+    }}});
+
+    let (_, shown) = check(&project(&definition.to_string()), Some("n\n"));
+
+    let lines: Vec<_> = shown.lines().map(str::trim_end).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    ~/work/.mcp.json says that `weather` is
+
+      command   serve 'a\n  program   /usr/bin/true' '\u{202e}eslaf'
+      program   ~/bin/serve
+      in        ~/work
+      sets      'A\u{1b}[8m'=1
+                B='x
+                  program   /usr/bin/true'
 
     Use it? [y/n]
     ");

@@ -1,5 +1,7 @@
 //! Servers on HTTP.
 
+use std::fs;
+
 use tokio::net::TcpListener;
 use turnbuckle_server::http;
 
@@ -47,14 +49,21 @@ fn a_url_is_a_target_in_either_era() {
 fn a_url_of_a_configuration_is_a_target() {
     let stage = Stage::new();
     let url = serve(&stage);
-    stage.write(
-        ".mcp.json",
-        &format!(r#"{{"mcpServers": {{"weather": {{"type": "http", "url": "{url}"}}}}}}"#),
-    );
+    let definition =
+        format!(r#"{{"mcpServers": {{"weather": {{"type": "http", "url": "{url}"}}}}}}"#);
+    stage.write(".mcp.json", &definition);
+    let words = ["call", "weather", "forecast", "city=Oslo"];
 
-    let seen = stage.run(&["call", "weather", "forecast", "city=Oslo"]);
+    let approved = stage.run(&[&words[..], &["--yes"]].concat());
+    fs::rename(
+        stage.path().join(".mcp.json"),
+        stage.path().join(".claude.json"),
+    )
+    .unwrap();
+    let of_user = stage.run(&words);
 
-    assert!(seen.contains("Sun over Oslo"), "{seen}");
+    assert!(approved.contains("Sun over Oslo"), "{approved}");
+    assert!(of_user.contains("Sun over Oslo"), "{of_user}");
 }
 
 #[test]

@@ -661,7 +661,7 @@ fn a_header_of_a_configuration_counts_more_than_a_login() {
     let url = authority.url();
     log_in(&stage, &authority);
     stage.write(
-        ".mcp.json",
+        ".claude.json",
         &format!(
             r#"{{"mcpServers": {{"mine": {{"type": "http", "url": "{url}", "headers": {{"authorization": "Bearer own"}}}}}}}}"#
         ),
@@ -681,6 +681,29 @@ fn a_header_of_a_configuration_counts_more_than_a_login() {
     hint: leave out the token, or the header in the configuration
     --- exit 2
     ");
+}
+
+#[test]
+fn a_login_is_used_for_a_project_only_once_it_is_approved() {
+    let stage = Stage::new();
+    let authority = Authority::new(&stage);
+    let url = authority.url();
+    log_in(&stage, &authority);
+    stage.write(
+        ".mcp.json",
+        &format!(r#"{{"mcpServers": {{"mine": {{"type": "http", "url": "{url}"}}}}}}"#),
+    );
+
+    let refused = run(&stage, &authority, &["ping", "mine"]);
+    let mut asked = Session::new(&stage, &["ping", "mine"]);
+    asked.answer("[y/n]", "y\n");
+    let asked = asked.end(&stage);
+    let approved = stage.run(&["ping", "mine"]);
+
+    assert!(refused.contains("it came with a project"), "{refused}");
+    assert!(asked.contains(&url), "{asked}");
+    assert!(asked.contains("answered in"), "{asked}");
+    assert!(approved.starts_with("answered in"), "{approved}");
 }
 
 #[test]

@@ -165,6 +165,7 @@ fn a_projects_command_is_asked_for_once() {
     ~/.mcp.json says that `mine` is
 
       command   /bin/sh -c 'exit 7'
+      program   /bin/sh
       in        ~
 
     Use it? [y/n] y

@@ -21,13 +21,38 @@ fn servers_are_a_table_without_secrets() {
     let found = servers::find(&environment, None);
 
     let shown = style::without(&table(&found, &environment));
-    let json = document(&found).to_string();
+    let json = document(&found, &environment).to_string();
 
     insta::assert_snapshot!(shown, @r"
-    name           transport  file                  reached by
-    weather        stdio      .mcp.json             npx -y 'weather server'
-    notes          sse        .mcp.json             https://notes.example/sse?***
-    weather@codex  http       ~/.codex/config.toml  https://weather.example/mcp
+    name             transport  state         file                  reached by
+    weather          http       yours         ~/.codex/config.toml  https://weather.example/mcp
+    weather@project  stdio      shadowed      .mcp.json             npx -y 'weather server'
+    notes            sse        not approved  .mcp.json             https://notes.example/sse?***
     ");
-    insta::assert_snapshot!(text(&home, &json), @r#"{"servers":[{"name":"weather","source":"project","file":"~/work/.mcp.json","hidden":false,"transport":"stdio","command":"npx","args":["-y","weather server"],"env":{"KEY":"***"}},{"name":"notes","source":"project","file":"~/work/.mcp.json","hidden":false,"transport":"sse","url":"https://notes.example/sse?***","headers":{}},{"name":"weather","source":"codex","file":"~/.codex/config.toml","hidden":true,"transport":"http","url":"https://weather.example/mcp","headers":{"X-Key":"***"}}]}"#);
+    insta::assert_snapshot!(text(&home, &json), @r#"{"servers":[{"name":"weather","source":"codex","file":"~/.codex/config.toml","scope":"user","hidden":false,"approved":true,"transport":"http","url":"https://weather.example/mcp","headers":{"X-Key":"***"}},{"name":"weather","source":"project","file":"~/work/.mcp.json","scope":"project","hidden":true,"approved":false,"transport":"stdio","command":"npx","args":["-y","weather server"],"env":{"KEY":"***"}},{"name":"notes","source":"project","file":"~/work/.mcp.json","scope":"project","hidden":false,"approved":false,"transport":"sse","url":"https://notes.example/sse?***","headers":{}}]}"#);
+}
+
+#[test]
+fn an_approved_server_is_listed_as_such() {
+    let home = Home::new();
+    home.write("work/.git/HEAD", "");
+    let definition = |url: &str| format!(r#"{{"mcpServers": {{"a": {{"url": "{url}"}}}}}}"#);
+    home.write("work/.mcp.json", &definition("http://a.example"));
+    let environment = home.environment("work");
+    let state = || {
+        let found = servers::find(&environment, None);
+        super::state(&found.servers[0], &found, &environment)
+    };
+    assert_eq!(state(), "not approved");
+
+    let found = servers::find(&environment, None);
+    let server = &found.servers[0];
+    let resolved = server.resolve(&environment).unwrap();
+    let (mut typed, mut shown) = ("y\n".as_bytes(), Vec::new());
+    let asking = trust::Asking::Terminal(&mut typed, &mut shown);
+    trust::ensure(server, &resolved, &environment, asking).unwrap();
+
+    assert_eq!(state(), "approved");
+    home.write("work/.mcp.json", &definition("http://b.example"));
+    assert_eq!(state(), "not approved");
 }

@@ -8,6 +8,7 @@ fn environment() -> Environment {
         cwd: "/work".into(),
         vars: std::collections::BTreeMap::new(),
         user: "ada".to_owned(),
+        user_id: None,
         terminal: Terminal {
             asks: false,
             reads: false,
