@@ -137,6 +137,21 @@ mod tests {
         );
     }
 
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_users_command_sees_all_variables() {
+        use tokio::io::AsyncReadExt as _;
+        let words = ["sh", "-c", "echo ${CARGO_MANIFEST_DIR:+seen} {url}"];
+        let words = words.map(str::to_owned).to_vec();
+        let command = Command::new(words, Vec::new()).unwrap();
+
+        let mut started = command.child("URL").start().unwrap();
+        let mut said = String::new();
+        started.output.read_to_string(&mut said).await.unwrap();
+
+        assert_eq!(said, "seen URL\n");
+    }
+
     #[test]
     fn a_command_names_the_server_once() {
         let new = |words: &[&str]| {
