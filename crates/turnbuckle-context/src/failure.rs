@@ -1,5 +1,6 @@
 //! What a caller is told of an error: how to go on, and nothing about other people's files.
 
+use std::io;
 use std::path::Path;
 
 use turnbuckle_server::{RequestError, ToolError};
@@ -23,9 +24,14 @@ pub(crate) fn message(error: &ContextError) -> String {
         }
         ContextError::Storage { trouble, .. } => advice(*trouble).to_owned(),
         ContextError::File { path, source } => {
-            let (name, kind) = (name(path), source.kind());
+            let (name, cause) = (name(path), cause(source));
+            if is_out_of_descriptors(source) {
+                return format!(
+                    "`{name}` cannot be opened now ({cause}); try again in a moment, and tell the user if it lasts"
+                );
+            }
             format!(
-                "`{name}` cannot be used ({kind}); tell the user to check that it is there and may be read"
+                "`{name}` cannot be used ({cause}); tell the user to check that it is there and may be read"
             )
         }
         ContextError::Embedding(_) | ContextError::EmbeddingRefused(_) => {
@@ -65,6 +71,22 @@ fn advice(trouble: Trouble) -> &'static str {
     }
 }
 
+/// What went wrong with a file, in the words of the system; those of others may have a path in them.
+fn cause(error: &io::Error) -> String {
+    if error.raw_os_error().is_none() {
+        return error.kind().to_string();
+    }
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}
+
+/// Returns whether this process or the system has too many open files, which passes.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    // EMFILE and ENFILE have these numbers on every Unix; on Windows they are other errors.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
+}
+
 /// The last part of a path: what a caller may know of it.
 fn name(path: &Path) -> String {
     path.file_name()
@@ -75,6 +97,23 @@ fn name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn too_many_open_files_are_called_by_their_name() {
+        let error = |code| ContextError::File {
+            path: "/srv/data/notes.md".into(),
+            source: io::Error::from_raw_os_error(code),
+        };
+
+        assert_eq!(
+            message(&error(24)),
+            "`notes.md` cannot be opened now (too many open files); try again in a moment, and tell the user if it lasts"
+        );
+        let other = message(&error(40));
+        assert!(!other.contains("uncategorized"), "{other}");
+        assert!(!other.contains("os error"), "{other}");
+    }
 
     #[test]
     fn no_path_of_ours_is_told() {

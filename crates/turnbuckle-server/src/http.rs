@@ -13,13 +13,20 @@
     reason = "a refusal is a whole response, and too seldom to be worth a box"
 )]
 
+mod activity;
 mod allowed;
 mod audience;
 mod batch;
 mod bell;
 mod body;
+mod connections;
 mod cors;
 mod delivery;
+#[cfg(unix)]
+mod descriptors;
+#[cfg(not(unix))]
+#[path = "http/no_descriptors.rs"]
+mod descriptors;
 mod discard;
 mod endpoint;
 mod feed;
@@ -37,6 +44,7 @@ mod http_sse;
 mod incoming;
 mod keeper;
 mod known;
+mod linger;
 mod link;
 mod listener;
 mod memory;
@@ -139,6 +147,7 @@ struct Options {
     max_calls_per_session: usize,
     max_connections: usize,
     header_timeout: Duration,
+    keep_alive_timeout: Duration,
     body_timeout: Duration,
     write_timeout: Duration,
     shutdown_timeout: Duration,
@@ -163,7 +172,8 @@ impl Default for Options {
             max_in_flight: 10_000,
             max_calls_per_session: 256,
             max_connections: 16_384,
-            header_timeout: Duration::from_secs(60),
+            header_timeout: Duration::from_secs(10),
+            keep_alive_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
@@ -299,17 +309,30 @@ impl Http {
         self
     }
 
-    /// Limits the connections at one time; 16,384 unless set. Beyond, they wait to be accepted.
+    /// Limits the connections at one time; 16,384 unless set, and never more than the limit of open files of this process
+    /// leaves after a quarter of it, but at least 32 and at most 256 descriptors, is kept back for files.
+    ///
+    /// Beyond, the connection that has waited for a request for longest is closed to make room. If all have one, a new
+    /// connection is answered with status 503 and closed.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.options.max_connections = connections.max(1);
         self
     }
 
-    /// Sets how long a connection may take until it has sent the next head; a minute unless set.
+    /// Sets how long a new connection may take until it has sent its first head; 10 seconds unless set.
     #[must_use]
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
         self.options.header_timeout = timeout.min(LONGEST);
+        self
+    }
+
+    /// Sets how long a connection may take after a request until it has sent the next head; a minute unless set.
+    ///
+    /// In HTTP/2 the connection ends if it had no request for so long.
+    #[must_use]
+    pub fn keep_alive_timeout(mut self, timeout: Duration) -> Self {
+        self.options.keep_alive_timeout = timeout.min(LONGEST);
         self
     }
 

@@ -2,6 +2,11 @@
 
 mod authorization;
 mod config;
+#[cfg(unix)]
+mod descriptors;
+#[cfg(not(unix))]
+#[path = "serve/no_descriptors.rs"]
+mod descriptors;
 #[cfg(feature = "tls")]
 mod guard;
 #[cfg(not(feature = "tls"))]
@@ -41,8 +46,9 @@ use signals::Signals;
 /// and with --verbose every request.
 ///
 /// Settings may also stand in a file, turnbuckle/serve.toml in the folder for configurations or the one that --config
-/// names: listen, data, half-life, roots, a table `[embeddings]` with url, model and api-key-env, and a table
-/// `[authorization]` with issuer, audience, require-scopes and token-file. What the command line says counts more.
+/// names: listen, data, half-life, roots, a table `[embeddings]` with url, model and api-key-env, a table
+/// `[authorization]` with issuer, audience, require-scopes and token-file, and a table `[limits]` with max-connections,
+/// max-sessions and max-sessions-per-caller. What the command line says counts more.
 ///
 /// Everybody on this machine may ask, and all of them share one memory, unless --auth-issuer or --token-file says who may.
 /// Then each caller has a memory of its own.
@@ -88,6 +94,7 @@ impl Serve {
         if is_stdio {
             return Ok(Stdio::new(server).serve().await?);
         }
+        descriptors::raise();
         // Before anybody is told where we are, so that whoever is may end us at once.
         let signals = Signals::watch()?;
         match &settings.place {

@@ -1,6 +1,7 @@
 //! `turnbuckle serve`: where it listens, what it says, and how it ends.
 
 use std::fs;
+use std::net::TcpStream;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 
@@ -226,4 +227,39 @@ fn verbose_shows_every_request_on_stderr() {
         said.contains("answered method=\"tools/call\" target=\"debug_log_status\""),
         "{said}"
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
+    let stage = Stage::new();
+    let server = Serving::limited(&stage, "ulimit -Hn 300 && ulimit -Sn 100");
+
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let words: Vec<_> = line.unwrap().split_whitespace().collect();
+    assert_eq!(words[3..5], ["300", "300"]);
+}
+
+#[test]
+fn idle_connections_take_no_descriptor_that_others_need() {
+    let stage = Stage::new();
+    let server = Serving::limited(&stage, "ulimit -n 96");
+    let url = server.told.replace("/mcp", "/healthz");
+    let address = url.strip_prefix("http://").unwrap();
+    let address = address.split_once('/').unwrap().0;
+
+    let idle: Vec<_> = (0..300)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    let health = get(&url);
+    let project = format!("project_path={}", stage.path().display());
+    let saved = server.call(&stage, &["checkpoint_save", "content=a plan", &project]);
+
+    assert!(health.ends_with("ok"), "{health}");
+    assert!(saved.is_object(), "{saved}");
+    drop(idle);
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,8 +21,32 @@ impl Serving {
     /// Starts it and waits until it says where it is.
     pub(crate) fn start(stage: &Stage, words: &[&str]) -> Self {
         let words = [&["serve"], words].concat();
-        let mut command = stage.command(&words);
+        Self::spawn(stage.command(&words))
+    }
+
+    /// Starts it on a free port, with limits that a shell sets first.
+    pub(crate) fn limited(stage: &Stage, ulimit: &str) -> Self {
+        let own = stage.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", &format!("{ulimit} && exec \"$0\" \"$@\"")])
+            .arg(own.get_program())
+            .args(own.get_args())
+            .env_clear();
+        for (name, value) in own.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        if let Some(folder) = own.get_current_dir() {
+            command.current_dir(folder);
+        }
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child = command
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -39,6 +63,11 @@ impl Serving {
     /// Starts it on a free port.
     pub(crate) fn on_a_port(stage: &Stage) -> Self {
         Self::start(stage, &["--listen", "127.0.0.1:0"])
+    }
+
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Asks it to end.

@@ -59,6 +59,11 @@ impl Body {
         }
     }
 
+    /// Returns whether it goes on for as long as there are events.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.kind, Kind::Events(_))
+    }
+
     pub(super) fn events(events: impl Events + 'static) -> Self {
         Self {
             kind: Kind::Events(Box::pin(events)),

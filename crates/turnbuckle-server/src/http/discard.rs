@@ -1,45 +1,119 @@
-//! The rest of a request that nobody reads.
+//! Answers to requests whose body was not read to its end.
 
-use std::{future::poll_fn, pin::pin, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use ::http::{
-    HeaderValue, Response, Version,
+    HeaderMap, HeaderValue, Response, StatusCode, Version,
     header::{CONNECTION, EXPECT},
-    request::Parts,
 };
 use bytes::Buf;
-use http_body::Body as _;
+use http_body::{Body as _, Frame, SizeHint};
+use pin_project_lite::pin_project;
 use tokio::time::timeout;
 
-use super::body::Body;
+use super::{body::Body, link::Link};
 
 /// How many bytes are taken in for nothing, and for how long.
 const MOST: u64 = 64 * 1024;
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Answers a request whose body was not read.
+pin_project! {
+    /// The body of a request, and whether it has come to its end.
+    pub(super) struct Tracked<B> {
+        #[pin]
+        body: B,
+        ended: bool,
+    }
+}
+
+impl<B: http_body::Body> Tracked<B> {
+    pub(super) fn new(body: B) -> Self {
+        Self { body, ended: false }
+    }
+
+    /// Returns whether nothing more can be read.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended || self.body.is_end_stream()
+    }
+}
+
+impl<B: http_body::Body> http_body::Body for Tracked<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.project();
+        let frame = ready!(this.body.poll_frame(cx));
+        *this.ended = !matches!(frame, Some(Ok(_)));
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// What matters about a request whose body was not read to its end.
+pub(super) struct Unread {
+    version: Version,
+    /// Whether the client waits with the body until it is asked for it.
+    expects: bool,
+    link: Link,
+}
+
+impl Unread {
+    pub(super) fn new(version: Version, headers: &HeaderMap, link: &Link) -> Self {
+        Self {
+            version,
+            expects: headers.contains_key(EXPECT),
+            link: link.clone(),
+        }
+    }
+}
+
+/// Completes the answer to a request whose body was not read to its end.
 ///
 /// Many clients send the body behind the head, and it is not there yet when a refusal is ready. HTTP/1.1 cannot leave it out:
 /// the connection would end behind the answer, under the next request of a client that was refused as it expected to be.
-/// So what comes soon and is little is taken in first; where there is more, the answer says that the connection ends.
+/// So what comes soon and is little is taken in first. Where there is more, the answer says that the connection ends, and
+/// it [lingers](super::linger) so that a client that is still sending reads the answer.
+///
+/// HTTP/2 ends the stream alone, and clients read what was sent on it.
 pub(super) async fn answered<B: http_body::Body>(
     mut response: Response<Body>,
-    parts: &Parts,
-    body: B,
+    unread: Unread,
+    body: Pin<&mut Tracked<B>>,
 ) -> Response<Body> {
-    // Whoever asks before sending learns by the answer that nothing is to be sent.
-    let waits = parts.headers.contains_key(EXPECT);
-    let is_over = body.is_end_stream() || !waits && is_taken_in(body).await;
-    if !is_over && parts.version < Version::HTTP_2 {
+    if unread.version >= Version::HTTP_2 || response.body().is_stream() {
+        return response;
+    }
+    // What is too long or too slow is not waited for, nor what the client sends only if it is asked to.
+    let is_hopeless = matches!(
+        response.status(),
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT
+    );
+    if unread.expects || is_hopeless || !is_taken_in(body).await {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
+        unread.link.linger();
     }
     response
 }
 
 /// Says whether a body came to its end.
-async fn is_taken_in<B: http_body::Body>(body: B) -> bool {
-    let mut body = pin!(body);
+async fn is_taken_in<B: http_body::Body>(mut body: Pin<&mut Tracked<B>>) -> bool {
     let all = async {
         let mut seen = body.size_hint().lower();
         while seen <= MOST {
@@ -50,6 +124,9 @@ async fn is_taken_in<B: http_body::Body>(body: B) -> bool {
                     let more = frame.data_ref().map_or(0, Buf::remaining);
                     seen = seen.saturating_add(more as u64);
                 }
+            }
+            if body.is_over() {
+                return true;
             }
         }
         false

@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -16,6 +16,7 @@ use ::http::{
     request::Parts,
 };
 use bytes::Bytes;
+use tokio::time::Instant;
 use turnbuckle_protocol::Principal;
 use turnbuckle_store::StoreError;
 
@@ -23,6 +24,7 @@ use super::{
     Always, Options, Sessions,
     body::Body,
     cors,
+    discard::{self, Tracked, Unread},
     gate::Gate,
     general, guarded,
     http_sse::{self, Place, Streams},
@@ -46,6 +48,8 @@ use crate::{
 pub(super) struct Endpoint {
     pub(super) server: Server,
     pub(super) options: Options,
+    /// Since when times of connections are counted.
+    pub(super) started: Instant,
     pub(super) presences: Presences,
     pub(super) pump: Pump,
     pub(super) sweeper: Sweeper,
@@ -63,6 +67,7 @@ impl Endpoint {
     pub(super) fn new(server: Server, options: Options, bound: Option<SocketAddr>) -> Self {
         Self {
             gate: Gate::new(&options, bound),
+            started: Instant::now(),
             presences: Presences::default(),
             pump: Pump::default(),
             sweeper: Sweeper::default(),
@@ -103,13 +108,30 @@ impl Endpoint {
         link: Link,
     ) -> impl Future<Output = Always<Response<Body>>> + use<B> {
         let (parts, body) = request.into_parts();
+        let version = parts.version;
         let course = self.course(parts, link);
         async move {
-            Ok(match course {
-                Course::Post(ref head) => post::post(&self, head, body).await,
-                Course::Other(other) => Box::pin(self.respond_to_other(*other, body)).await,
-                Course::Refused(refusal) => *refusal,
-            })
+            let mut body = pin!(Tracked::new(body));
+            let (response, unread) = match course {
+                Course::Post(ref head) => {
+                    let response = post::post(&self, head, body.as_mut()).await;
+                    if body.is_over() {
+                        return Ok(response);
+                    }
+                    let unread = Unread::new(version, &head.headers, &head.link);
+                    (response, unread)
+                }
+                Course::Other(other) => {
+                    let unread = Unread::new(version, &other.parts.headers, &other.link);
+                    let responding = self.respond_to_other(*other, body.as_mut());
+                    (Box::pin(responding).await, unread)
+                }
+                Course::Refused(refused) => *refused,
+            };
+            if body.is_over() {
+                return Ok(response);
+            }
+            Ok(Box::pin(discard::answered(response, unread, body)).await)
         }
     }
 
@@ -119,7 +141,10 @@ impl Endpoint {
             Ok(origin) => origin,
             // Probes name an address that the server need not know; what they get is the same for all.
             Err(_) if self.is_health(&parts) => None,
-            Err(refusal) => return Course::Refused(Box::new(refusal)),
+            Err(refusal) => {
+                let unread = Unread::new(parts.version, &parts.headers, &link);
+                return Course::Refused(Box::new((refusal, unread)));
+            }
         };
         let is_post = parts.method == Method::POST && parts.uri.path() == self.options.path;
         if is_post && origin.is_none() && self.options.guard.is_none() {
@@ -259,7 +284,7 @@ enum Course {
     /// A post to the endpoint that nobody else has a say in.
     Post(Head),
     Other(Box<Other>),
-    Refused(Box<Response<Body>>),
+    Refused(Box<(Response<Body>, Unread)>),
 }
 
 /// A request that is no plain post.

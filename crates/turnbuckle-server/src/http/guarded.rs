@@ -8,7 +8,6 @@ use turnbuckle_protocol::guard::Guard;
 use super::{
     Http,
     body::Body,
-    discard,
     endpoint::{Endpoint, Head, allowed},
     keeper::{DOCUMENT_METHODS, Keeper},
     link::Link,
@@ -86,7 +85,7 @@ pub(super) async fn respond<B: http_body::Body>(
             && let Err(refusal) = keeper.admit(&mut parts).await
         {
             drop(permit);
-            return discard::answered(refusal.map(Body::full), &parts, body).await;
+            return refusal.map(Body::full);
         }
     } else if let Some(document) = keeper.document(&parts).await {
         if parts.method == Method::OPTIONS {

@@ -7,7 +7,10 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{endpoint::Endpoint, head_timer::HeadTimer, link::Link, stall::WriteStall};
+use super::{
+    activity::Activity, endpoint::Endpoint, head_timer::HeadTimer, linger::Linger, link::Link,
+    stall::WriteStall,
+};
 use crate::seldom::Seldom;
 
 /// How many bytes the head of a request may have.
@@ -21,21 +24,28 @@ pub(super) fn serve<I>(
     io: I,
     peer: Option<SocketAddr>,
     endpoint: Arc<Endpoint>,
+    activity: Arc<Activity>,
 ) -> impl Future<Output = ()> + Send
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let header_timeout = endpoint.options.header_timeout;
-    let io = TokioIo::new(WriteStall::new(io, endpoint.options.write_timeout));
-    let link = Link::new(peer);
+    let (first, next) = (
+        endpoint.options.header_timeout,
+        endpoint.options.keep_alive_timeout,
+    );
+    let io = WriteStall::new(io, endpoint.options.write_timeout);
+    let io = TokioIo::new(Linger::new(io, endpoint.clone(), activity.clone()));
+    let timer = HeadTimer::new(activity.clone(), first, next);
+    let link = Link::new(peer, activity.clone());
     let (served, own_link) = (endpoint.clone(), link.clone());
     let service = service_fn(move |request: Request<Incoming>| {
+        activity.begin();
         endpoint.clone().respond(request, link.clone())
     });
     // Half-closed connections are not kept: a client that closes its side has given up, and its call with it.
     let connection = http1::Builder::new()
-        .timer(HeadTimer::default())
-        .header_read_timeout(header_timeout)
+        .timer(timer)
+        .header_read_timeout(next)
         .max_header_size(MAX_HEAD)
         .serve_connection(io, service);
     let mut connection = Box::pin(connection);

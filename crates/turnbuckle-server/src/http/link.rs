@@ -8,6 +8,7 @@ use std::{
 use turnbuckle_store::SessionId;
 
 use super::{
+    activity::Activity,
     endpoint::Endpoint,
     presence::{Presences, Present, lock},
 };
@@ -22,17 +23,19 @@ pub(super) struct Link {
 struct Wire {
     peer: Option<SocketAddr>,
     connected: Arc<Connected>,
+    activity: Arc<Activity>,
     /// The session of the last call. Most connections are used for one session, and it need not go and come between
     /// its calls.
     last: Mutex<Option<Present>>,
 }
 
 impl Link {
-    pub(super) fn new(peer: Option<SocketAddr>) -> Self {
+    pub(super) fn new(peer: Option<SocketAddr>, activity: Arc<Activity>) -> Self {
         Self {
             wire: Some(Arc::new(Wire {
                 peer,
                 connected: Arc::default(),
+                activity,
                 last: Mutex::default(),
             })),
         }
@@ -64,6 +67,13 @@ impl Link {
         drop(before);
     }
 
+    /// Lets the connection read on for a while before it is closed.
+    pub(super) fn linger(&self) {
+        if let Some(wire) = &self.wire {
+            wire.activity.linger();
+        }
+    }
+
     /// The connection ends: subscriptions on it end too, with their result.
     pub(super) fn close(&self) {
         if let Some(wire) = &self.wire {
@@ -74,6 +84,8 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
     use crate::{Server, http::Options};
 
@@ -82,13 +94,17 @@ mod tests {
         Arc::new(Endpoint::new(server, Options::default(), None))
     }
 
+    fn link() -> Link {
+        Link::new(None, Arc::new(Activity::new(Instant::now())))
+    }
+
     fn session() -> SessionId {
         SessionId::generate().unwrap()
     }
 
     #[test]
     fn a_session_stays_present_until_another_is_called_or_the_connection_ends() {
-        let (endpoint, link) = (endpoint(), Link::new(None));
+        let (endpoint, link) = (endpoint(), link());
         let (first, second) = (session(), session());
 
         let present = link.enter(&endpoint, first);
@@ -108,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_is_over_is_not_found_again() {
-        let (endpoint, link) = (endpoint(), Link::new(None));
+        let (endpoint, link) = (endpoint(), link());
         let session = session();
         link.leave(link.enter(&endpoint, session));
 

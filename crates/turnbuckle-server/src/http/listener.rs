@@ -20,6 +20,11 @@ pub trait Listener: Send {
 
     /// The address that clients connect to, if it is one of the internet.
     fn local_addr(&self) -> Option<SocketAddr>;
+
+    /// Returns whether each connection takes a file descriptor, so that their limit holds; true unless overridden.
+    fn uses_descriptors(&self) -> bool {
+        true
+    }
 }
 
 impl Listener for TcpListener {

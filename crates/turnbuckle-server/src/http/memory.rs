@@ -56,4 +56,8 @@ impl Listener for MemoryListener {
     fn local_addr(&self) -> Option<SocketAddr> {
         None
     }
+
+    fn uses_descriptors(&self) -> bool {
+        false
+    }
 }

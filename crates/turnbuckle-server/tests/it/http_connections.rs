@@ -456,18 +456,140 @@ async fn what_is_not_http_harms_nobody() {
     read_until(&mut stream, r#""text":"hi""#).await;
 }
 
-#[tokio::test]
-async fn connections_beyond_the_limit_wait_their_turn() {
-    let listening = listen(Http::new(server()).max_connections(1));
-    let first = listening.connect().await;
+/// Lets everybody do what they can, and a little time pass.
+async fn tick() {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_limit_the_connection_that_is_idle_for_longest_is_closed() {
+    let listening = listen(Http::new(server()).max_connections(2));
+    let echo = call("echo", &json!({ "message": "hi" }));
+    let mut first = listening.connect().await;
+    tick().await;
     let mut second = listening.connect().await;
-    write(&mut second, &call("echo", &json!({ "message": "hi" }))).await;
-    let waits = timeout(Duration::from_millis(50), second.read(&mut [0; 1])).await;
-    assert!(waits.is_err());
+    tick().await;
+    write(&mut first, &echo).await;
+    read_until(&mut first, r#""text":"hi""#).await;
+    tick().await;
 
-    drop(first);
+    let mut third = listening.connect().await;
+    write(&mut third, &echo).await;
+    read_until(&mut third, r#""text":"hi""#).await;
 
-    read_until(&mut second, r#""text":"hi""#).await;
+    assert_eq!(read_to_end(&mut second).await, "");
+    write(&mut first, &echo).await;
+    read_until(&mut first, r#""text":"hi""#).await;
+}
+
+#[tokio::test]
+async fn a_connection_with_a_request_is_not_closed_for_another() {
+    let (server, running) = hanging();
+    let listening = listen(Http::new(server).max_connections(2));
+    let mut streaming = listening.connect().await;
+    write(&mut streaming, &call("hang_aloud", &json!({}))).await;
+    read_until(&mut streaming, "notifications/progress").await;
+    let mut waiting = listening.connect().await;
+    write(&mut waiting, &call("hang", &json!({}))).await;
+    becomes(&running, 2).await;
+
+    let mut refused = listening.connect().await;
+
+    let text = read_to_end(&mut refused).await;
+    assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+    assert!(text.contains("connection: close"), "{text}");
+    assert!(text.contains("retry-after: 5"), "{text}");
+    assert_eq!(running.load(Ordering::SeqCst), 2);
+    drop(waiting);
+    becomes(&running, 1).await;
+    let mut next = listening.connect().await;
+    write(&mut next, &call("echo", &json!({ "message": "hi" }))).await;
+    read_until(&mut next, r#""text":"hi""#).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_idle_connections_keep_nobody_out() {
+    let listening = listen(Http::new(server()).max_connections(200));
+    let mut idle = Vec::new();
+    for _ in 0..1_000 {
+        idle.push(listening.connect().await);
+        tokio::task::yield_now().await;
+    }
+
+    let mut stream = listening.connect().await;
+    write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
+
+    read_until(&mut stream, r#""text":"hi""#).await;
+    // The oldest are gone, and not more than had to be.
+    assert_eq!(read_to_end(&mut idle[0]).await, "");
+    let newest = idle.last_mut().unwrap();
+    write(newest, &call("echo", &json!({ "message": "hi" }))).await;
+    read_until(newest, r#""text":"hi""#).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_head_is_awaited_for_ten_seconds_and_the_next_for_a_minute() {
+    let listening = listen(Http::new(server()));
+    let (mut silent, mut used) = (listening.connect().await, listening.connect().await);
+    let began = tokio::time::Instant::now();
+    write(&mut used, &call("echo", &json!({ "message": "hi" }))).await;
+    read_until(&mut used, r#""text":"hi""#).await;
+
+    assert_eq!(read_to_end(&mut silent).await, "");
+    assert_eq!(began.elapsed().as_secs(), 10);
+
+    assert_eq!(read_to_end(&mut used).await, "");
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
+/// A listener without a free descriptor, until a connection of it ends.
+struct Exhausted {
+    inner: http::MemoryListener,
+    accepted: usize,
+    tries: Arc<AtomicUsize>,
+}
+
+impl http::Listener for Exhausted {
+    type Io = DuplexStream;
+
+    async fn accept(&mut self) -> std::io::Result<(DuplexStream, Option<std::net::SocketAddr>)> {
+        // The second connection finds no descriptor for a while.
+        if self.accepted == 1 && self.tries.fetch_add(1, Ordering::SeqCst) < 20 {
+            return Err(std::io::Error::from_raw_os_error(24));
+        }
+        let accepted = self.inner.accept().await;
+        self.accepted += 1;
+        accepted
+    }
+
+    fn local_addr(&self) -> Option<std::net::SocketAddr> {
+        None
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn without_a_free_descriptor_an_idle_connection_is_closed_and_accepting_goes_on() {
+    let (connector, inner) = http::memory();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let listener = Exhausted {
+        inner,
+        accepted: 0,
+        tries: tries.clone(),
+    };
+    tokio::spawn(Http::new(server()).serve(listener));
+    let mut idle = connector.connect().await.unwrap();
+    let began = tokio::time::Instant::now();
+
+    assert_eq!(read_to_end(&mut idle).await, "");
+    assert!(began.elapsed() < Duration::from_secs(1), "at once");
+
+    let mut stream = connector.connect().await.unwrap();
+    write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
+    read_until(&mut stream, r#""text":"hi""#).await;
+    // The next one waits to be accepted: there is no try beyond the failed ones and this.
+    assert_eq!(tries.load(Ordering::SeqCst), 21);
+    assert!(began.elapsed() > Duration::from_secs(3), "with pauses");
 }
 
 #[tokio::test]

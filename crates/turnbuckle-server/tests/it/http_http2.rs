@@ -110,3 +110,56 @@ async fn a_stream_that_is_reset_cancels_its_call() {
     let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
     assert_eq!(answer.status(), 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_requests_ends_after_a_while() {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server()).serve(listener));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let began = tokio::time::Instant::now();
+
+    for _ in 0..3 {
+        let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+        answer.into_body().collect().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(50)).await;
+    }
+    assert!(!connection.is_finished(), "it is used");
+    // The tool sleeps for a minute.
+    let answer = call(&mut sender, "localhost", "sleep", json!({})).await;
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&answer).contains("awake"));
+    assert_eq!(began.elapsed().as_secs(), 210);
+
+    connection.await.unwrap().unwrap();
+
+    let ended = began.elapsed().as_secs();
+    assert!((270..=275).contains(&ended), "{ended}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_with_an_open_stream_does_not_end() {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server()).serve(listener));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let message = modern(
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+    );
+    let builder = Request::post("http://localhost/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    let request = modern_headers(builder, &message)
+        .body(Full::<Bytes>::from(message.to_string()))
+        .unwrap();
+    let stream = sender.send_request(request).await.unwrap();
+
+    tokio::time::sleep(Duration::from_secs(600)).await;
+
+    assert!(!connection.is_finished());
+    drop(stream);
+    connection.await.unwrap().unwrap();
+}

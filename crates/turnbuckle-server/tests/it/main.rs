@@ -21,6 +21,7 @@ mod http_crowds;
 mod http_gate;
 #[cfg(feature = "http2")]
 mod http_http2;
+mod http_lingering;
 mod http_modern;
 mod http_parameters;
 mod http_polling;

@@ -1,6 +1,7 @@
 //! The file of settings.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +28,17 @@ pub(super) struct Config {
     pub(super) allow_hosts: Vec<String>,
     pub(super) embeddings: Option<Embeddings>,
     pub(super) authorization: Option<Section>,
+    #[serde(default)]
+    pub(super) limits: Limits,
+}
+
+/// How much callers may take; what is not said stays as it is.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Limits {
+    pub(super) max_connections: Option<NonZeroUsize>,
+    pub(super) max_sessions: Option<NonZeroUsize>,
+    pub(super) max_sessions_per_caller: Option<NonZeroUsize>,
 }
 
 /// Who makes embeddings.

@@ -34,6 +34,9 @@ pub(super) async fn serve(
     let mut http = Http::new(server)
         .health_path("/healthz")
         .shutdown_timeout(LAST_CALLS);
+    if let Some(most) = settings.limits.max_connections {
+        http = http.max_connections(most.get());
+    }
     for host in &settings.hosts {
         // Whether it is a host at all was seen when the settings were read.
         http = http.allow_host(host);

@@ -7,8 +7,9 @@ use turnbuckle_context::embedding::http::{ApiKey, HttpEmbedder};
 use turnbuckle_context::memory::HalfLife;
 use turnbuckle_context::{ContextServer, Library, Owners};
 use turnbuckle_server::Server;
+use turnbuckle_store::Store;
 
-use super::config::Embeddings;
+use super::config::{Embeddings, Limits};
 use super::settings::Settings;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -27,7 +28,19 @@ pub(super) fn server(settings: &Settings, context: &Context) -> Result<Server> {
     if let Some(embeddings) = &settings.embeddings {
         server = server.embeddings(Arc::new(embedder(embeddings, context)?));
     }
-    Ok(server.build())
+    Ok(server.build().store(store(&settings.limits)))
+}
+
+/// Where sessions are kept, within the limits that the settings name.
+fn store(limits: &Limits) -> Store {
+    let mut all = turnbuckle_store::Limits::default();
+    if let Some(most) = limits.max_sessions {
+        all.sessions.max_sessions = most.get();
+    }
+    if let Some(most) = limits.max_sessions_per_caller {
+        all.sessions.max_sessions_per_owner = most.get();
+    }
+    Store::memory_with(all)
 }
 
 fn embedder(embeddings: &Embeddings, context: &Context) -> Result<HttpEmbedder> {

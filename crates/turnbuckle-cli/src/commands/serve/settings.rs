@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Serve;
 use super::authorization::Authorization;
-use super::config::{Config, Embeddings};
+use super::config::{Config, Embeddings, Limits};
 use super::place::Place;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -23,6 +23,7 @@ pub(super) struct Settings {
     /// Who may ask; everybody who can, if nobody says.
     pub(super) authorization: Option<Authorization>,
     pub(super) embeddings: Option<Embeddings>,
+    pub(super) limits: Limits,
 }
 
 impl Settings {
@@ -72,6 +73,7 @@ impl Settings {
             hosts,
             authorization,
             embeddings: config.embeddings,
+            limits: config.limits,
         })
     }
 }

@@ -42,6 +42,10 @@ fn everything_can_be_said_in_a_file() {
         url = "http://127.0.0.1:11434/v1/embeddings"
         model = "small"
         api-key-env = "KEY"
+        [limits]
+        max-connections = 100
+        max-sessions = 50
+        max-sessions-per-caller = 5
         "#,
     )
     .unwrap();
@@ -52,6 +56,12 @@ fn everything_can_be_said_in_a_file() {
     let roots = [Path::new("/etc/turnbuckle/src"), Path::new("/srv")];
     assert_eq!(config.roots.unwrap(), roots);
     assert_eq!(config.embeddings.unwrap().api_key_env.unwrap(), "KEY");
+    let limits = Limits {
+        max_connections: NonZeroUsize::new(100),
+        max_sessions: NonZeroUsize::new(50),
+        max_sessions_per_caller: NonZeroUsize::new(5),
+    };
+    assert_eq!(config.limits, limits);
 }
 
 #[test]
