@@ -28,9 +28,9 @@ known = KNOWN[kind]
 
 
 @functools.cache
-def ask(command, *words):
+def ask(command, *words, patience="10s"):
     """What it printed, what it said beside that, and how it ended."""
-    line = [program, "--json", "--era", era, "--timeout", "10s", command]
+    line = [program, "--json", "--era", era, "--timeout", patience, command]
     line += [*words, "--", *target] if transport == "stdio" else [target[0], *words]
     done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
     return json.loads(done.stdout) if done.stdout else None, done.stderr, done.returncode
@@ -108,6 +108,13 @@ def elicitation():
     """Without a terminal there is nobody to ask, and the server is told so."""
     result, error, code = ask("call", known["ask"])
     assert "no terminal" in error and "cancel" in json.dumps(result), f"ended with {code}: {result} {error}"
+
+
+def timeout():
+    """A call that takes too long ends with an error; what the server was told is seen afterwards."""
+    _, error, code = ask("call", "wait", "seconds:=60", patience="5s")
+    equal(code, 2)
+    assert "got no answer within 5s" in error, error
 
 
 def ping():

@@ -23,7 +23,7 @@ CHECKS = """
 """.split()
 ASKED = """
     version server_info tools text structured missing_argument unknown_tool resources read_text missing_resource prompts
-    prompt completion elicitation ping
+    prompt completion elicitation timeout ping
 """.split()
 TOOLS_ONLY = dict.fromkeys(
     """resources templates prompts progress logging read_text read_template missing_resource prompt completion
@@ -117,6 +117,7 @@ class Server(Row):
         yield from super().afterwards(transport, log)
         if transport == "http":
             yield "farewell", farewell(log)
+            yield "session_id", session_id(log)
 
 
 class ByCommandLine(Server):
@@ -129,6 +130,13 @@ class ByCommandLine(Server):
 
     def driver(self):
         return [sys.executable, HERE / "cli.py", COMMAND_LINE]
+
+    def afterwards(self, transport, log):
+        yield from super().afterwards(transport, log)
+        # On HTTP 2026-07-28 cancels by closing the response.
+        if "timeout" in self.wanted and (transport != "http" or self.revision < "2026"):
+            told = "notifications/cancelled" in log.read_text(errors="replace")
+            yield "cancelled", {"ok": told, "detail": "a call that took too long was not cancelled"}
 
 
 class Refused(Server):
@@ -150,12 +158,68 @@ class Fragile(Server):
 
 def farewell(log):
     """Every session that our client lived in is ended by it."""
-    used, ended = set(), set()
-    for message in re.split(r"^(?=[<>] \[)", log.read_text(errors="replace"), flags=re.MULTILINE):
-        if found := re.match(r"> \[\d+\] (\w+) .*?^mcp-session-id: (\S+)", message, re.MULTILINE | re.DOTALL):
-            used.add(found[2])
-            ended |= {found[2]} if found[1] == "DELETE" else set()
+    requests, _ = said_on_http(log)
+    used = {request.session for request in requests if request.session}
+    ended = {request.session for request in requests if request.session and request.method == "DELETE"}
     return {"ok": used == ended, "detail": f"{len(used)} sessions were begun, and {len(ended)} ended"}
+
+
+def session_id(log):
+    """Where the server has sessions, every message after `initialize` names one, and none comes after its end."""
+    requests, has_sessions = said_on_http(log)
+    bad, ended = [], set()
+    for request in requests if has_sessions else []:
+        if request.method == "POST" and not request.session and not request.begins:
+            bad.append(f"without Mcp-Session-Id: {request.text[-300:]}")
+        if request.session in ended:
+            bad.append(f"after DELETE: {request.text[-300:]}")
+        if request.method == "DELETE":
+            ended.add(request.session)
+    return {"ok": not bad, "detail": "; ".join(bad)}
+
+
+class Request:
+    """One request on HTTP, as a log has it."""
+
+    def __init__(self, text):
+        self.text = text
+
+    @property
+    def method(self):
+        return self.text.split(" ", 1)[0]
+
+    @property
+    def session(self):
+        return self.header("mcp-session-id")
+
+    @property
+    def begins(self):
+        """Says whether it belongs to no session: a handshake, or a request of 2026-07-28."""
+        return re.search(r'"method":\s*"initialize"', self.text) or self.header("mcp-protocol-version") == "2026-07-28"
+
+    def header(self, name):
+        head = re.split(r"\r?\n\r?\n", self.text, maxsplit=1)[0]
+        found = re.search(rf"^{name}: *(\S+)", head, re.MULTILINE | re.IGNORECASE)
+        return found and found[1]
+
+
+def said_on_http(log):
+    """Returns the requests of a log in their order, and whether the server gave out a session id."""
+    requests, latest, has_sessions = [], {}, False
+    for part in re.split(r"^(?=[<>] \[\d+\] )", log.read_text(errors="replace"), flags=re.MULTILINE):
+        found = re.match(r"([<>]) \[(\d+)\] (.*)", part, re.DOTALL)
+        if not found:
+            continue
+        mark, connection, text = found.groups()
+        if mark == "<":
+            has_sessions |= bool(re.match(r"HTTP/.*?^mcp-session-id:", text, re.MULTILINE | re.DOTALL | re.IGNORECASE))
+        elif re.match(r"[A-Z]+ \S+ HTTP/", text):
+            requests.append(Request(text))
+            latest[connection] = requests[-1]
+        elif connection in latest:
+            # The body may come in a piece of its own.
+            latest[connection].text += text
+    return requests, has_sessions
 
 
 class Listening:
@@ -221,7 +285,8 @@ ROWS = [
     Server("rmcp 3.8.0", "workbench", "legacy", "2025-11-25", BOTH, RMCP, NO_TOOL_ERROR),
     Refused("typescript 2.4.0 modern only", "workbench", "legacy", "none", BOTH, typescript("modern")),
     Refused("typescript 2.4.0 legacy only", "workbench", "modern", "none", BOTH, typescript("legacy")),
-    ByCommandLine("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(), {}),
+    ByCommandLine("server-everything 2026.8.31", "everything", "auto", "2025-11-25", ALL, Everything(),
+                  {"timeout": "tried with servers that stop what is cancelled"}),
     ByCommandLine("typescript 2.4.0 dual", "workbench", "auto", "2026-07-28", BOTH, typescript("dual"), {}),
     ByCommandLine("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, PYTHON, {}),
 ]

@@ -10,6 +10,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use turnbuckle_protocol::RequestId;
@@ -26,6 +27,9 @@ use crate::server::Server;
 use crate::stdio::Process;
 use crate::tools::KnownTools;
 use crate::transport::Transport;
+
+/// How long it may take to end the tasks of dropped calls before the connection is closed.
+const CANCELLING: Duration = Duration::from_secs(2);
 
 /// A connection to a server.
 ///
@@ -108,7 +112,10 @@ impl Client {
     }
 
     /// Ends the connection in an orderly way. Calls that still wait end with an error.
+    ///
+    /// First waits, for a few seconds at most, until the server has been told of calls that were dropped.
     pub async fn close(&self) {
+        self.inner.hub.task_cancellations.wait(CANCELLING).await;
         self.inner.transport.close(&self.inner.hub).await;
     }
 }

@@ -25,6 +25,7 @@ use crate::incoming::{self, Received};
 use crate::limits::Limits;
 use crate::listen::Subscriptions;
 use crate::oddity::Oddity;
+use crate::pending_sends::PendingSends;
 use crate::progress::Watchers;
 use crate::tasks;
 use crate::traffic::{Direction, Traffic};
@@ -41,6 +42,8 @@ pub(crate) struct Hub {
     pub(crate) limits: Limits,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) given_up: GivenUp,
+    /// The requests on their way that end tasks nobody waits for any more.
+    pub(crate) task_cancellations: PendingSends,
     pub(crate) signals: broadcast::Sender<Signal>,
     /// The listen requests that are open, by their ids.
     pub(crate) subscriptions: Subscriptions,
@@ -80,6 +83,7 @@ impl Hub {
         Arc::new(Self {
             watchers: Arc::default(),
             given_up: GivenUp::default(),
+            task_cancellations: PendingSends::default(),
             signals: broadcast::Sender::new(LAG),
             subscriptions: Subscriptions::default(),
             cache: Mutex::new(Cache::new(limits.kept_answers, limits.kept_bytes)),

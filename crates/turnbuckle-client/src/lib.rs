@@ -28,6 +28,7 @@ mod lowered;
 mod message;
 mod oddity;
 mod pages;
+mod pending_sends;
 mod progress;
 mod rounds;
 mod server;

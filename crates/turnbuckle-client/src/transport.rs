@@ -134,7 +134,7 @@ impl Transport {
                 running.close().await;
             }
             Self::Http(endpoint) => endpoint.close(hub).await,
-            Self::HttpSse(server) => server.close(hub),
+            Self::HttpSse(server) => server.close(hub).await,
         }
     }
 }

@@ -4,11 +4,13 @@
 
 mod authority;
 mod calls;
+mod cancelling;
 mod changing;
 mod check;
 mod configured;
 mod context;
 mod failures;
+mod fake_http;
 mod faults;
 mod flow;
 mod http;

@@ -35,6 +35,7 @@ use crate::{
     hub::Hub,
     lifecycle::Rules,
     message::{self, HeaderList},
+    pending_sends::PendingSends,
     traffic::Direction,
     transport::Outgoing,
 };
@@ -68,6 +69,8 @@ struct Shared {
     posting: Headers,
     session: Session,
     closing: Closing,
+    /// The cancellations that are on their way.
+    cancellations: PendingSends,
 }
 
 impl Endpoint {
@@ -79,6 +82,7 @@ impl Endpoint {
             url,
             session: Session::default(),
             closing: Closing::default(),
+            cancellations: PendingSends::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -118,8 +122,8 @@ impl Endpoint {
         }
         hub.tap(Direction::Sent, &outgoing.body);
         let body = Bytes::from(take(&mut outgoing.body));
-        let cancel = CancelOnDrop::new(shared, hub, outgoing);
-        let posted = Posted::new(shared, hub, outgoing, session, prepared);
+        let cancel = CancelOnDrop::new(shared, hub, outgoing, session.as_ref());
+        let posted = Posted::new(shared, hub, outgoing, session.as_ref(), prepared);
         let answer = async {
             let (headers, login) = (posted.headers(), posted.login());
             let response = shared
@@ -147,7 +151,9 @@ impl Endpoint {
         hub.tap(Direction::Sent, &message);
         let held = Held::default();
         let login = Login::Allowed(Some(&held));
-        taken(Some(&held), self.shared.tell(message, headers, login)).await
+        let session = self.shared.session.id();
+        let sending = self.shared.tell(message, headers, session, login);
+        taken(Some(&held), sending).await
     }
 
     /// Returns what takes down how long somebody gets credentials for a request, if anybody does.
@@ -178,16 +184,18 @@ impl Endpoint {
         let _ = tokio::time::timeout(OPENING, is_open).await;
     }
 
-    /// Ends every call that waits, and the session.
+    /// Ends every call that waits, and the session. Cancellations are sent first.
     pub(crate) async fn close(&self, hub: &Hub) {
         self.shared.closing.close();
         hub.end(TransportError::ClosedByUs);
-        if let Some(goodbye) = self.goodbye() {
+        let goodbye = self.goodbye();
+        self.shared.cancellations.wait(GOODBYE).await;
+        if let Some(goodbye) = goodbye {
             goodbye.await;
         }
     }
 
-    /// Tells the server that the session is over, if there is one.
+    /// Tells the server that the session is over, if there is one. From here on it is over for us.
     fn goodbye(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
         let headers = self.shared.session.end()?;
         let shared = Arc::clone(&self.shared);
@@ -211,7 +219,11 @@ impl Drop for Endpoint {
         if let (Some(goodbye), Ok(runtime)) =
             (self.goodbye(), tokio::runtime::Handle::try_current())
         {
-            runtime.spawn(goodbye);
+            let shared = Arc::clone(&self.shared);
+            runtime.spawn(async move {
+                shared.cancellations.wait(GOODBYE).await;
+                goodbye.await;
+            });
         }
     }
 }
@@ -252,10 +264,11 @@ impl Shared {
         &self,
         message: Vec<u8>,
         mut headers: HeaderList,
+        session: Option<HeaderValue>,
         login: Login<'_>,
     ) -> Result<(), TransportError> {
-        let session = self.session.id();
-        headers.extend(session.clone().map(|id| (MCP_SESSION_ID, id)));
+        let in_session = session.is_some();
+        headers.extend(session.map(|id| (MCP_SESSION_ID, id)));
         let headers = RequestHeaders {
             prepared: Some(&self.posting),
             own: &headers,
@@ -270,7 +283,7 @@ impl Shared {
                 response.skip().await;
                 Ok(())
             }
-            StatusCode::NOT_FOUND if session.is_some() => Err(TransportError::SessionEnded),
+            StatusCode::NOT_FOUND if in_session => Err(TransportError::SessionEnded),
             _ => Err(refused(response.refusal().await)),
         }
     }

@@ -5,6 +5,7 @@ mod line;
 use std::{
     mem::take,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use ::http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
@@ -24,9 +25,13 @@ use crate::{
     held::Held,
     hub::Hub,
     message::{self, HeaderList},
+    pending_sends::PendingSends,
     traffic::Direction,
     transport::Outgoing,
 };
+
+/// How long cancellations may take to be sent before the stream is closed.
+const CANCELLING: Duration = Duration::from_secs(2);
 
 /// A server of HTTP+SSE.
 ///
@@ -36,6 +41,8 @@ pub(crate) struct HttpSse {
     wire: Arc<Wire>,
     url: Url,
     line: Mutex<State>,
+    /// The cancellations that are on their way.
+    cancellations: PendingSends,
 }
 
 #[derive(Debug)]
@@ -51,6 +58,7 @@ impl HttpSse {
             wire: Arc::new(wire),
             url,
             line: Mutex::new(State::NotYet),
+            cancellations: PendingSends::default(),
         }
     }
 
@@ -133,12 +141,13 @@ impl HttpSse {
         self.wire.held()
     }
 
-    /// Ends every call that waits, and the stream.
-    pub(crate) fn close(&self, hub: &Hub) {
+    /// Ends every call that waits, and the stream. Cancellations are sent first.
+    pub(crate) async fn close(&self, hub: &Hub) {
         hub.end(TransportError::ClosedByUs);
         let before = std::mem::replace(&mut *self.lock(), State::Closed);
         if let State::Open(line) = before {
             line.waiting.end(TransportError::ClosedByUs);
+            self.cancellations.wait(CANCELLING).await;
         }
     }
 
@@ -221,12 +230,12 @@ impl Drop for Waits<'_> {
         let mut message = Vec::new();
         let params = CancelledParams::new(id);
         let written = write_notification(&mut message, method::CANCELLED.name, &params);
-        let (Ok(()), Ok(runtime)) = (written, tokio::runtime::Handle::try_current()) else {
+        if written.is_err() {
             return;
-        };
+        }
         self.hub.tap(Direction::Sent, &message);
         let (wire, line) = (Arc::clone(&self.server.wire), Arc::clone(self.line));
-        runtime.spawn(async move {
+        self.server.cancellations.spawn(async move {
             let told = taken(None, async {
                 let (headers, login) = (HeaderList::new(), Login::Never);
                 post(&wire, &line, headers, message.into(), login).await?;

@@ -1,5 +1,7 @@
 //! Ends a task before its time.
 
+use std::sync::Arc;
+
 use serde::de::IgnoredAny;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::tasks::CancelTaskParams;
@@ -52,11 +54,8 @@ impl Drop for Leash {
         let Some((client, id, options)) = self.held.take() else {
             return;
         };
-        // Without a runtime the connection is gone as well.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        runtime.spawn(async move {
+        let hub = Arc::clone(&client.inner.hub);
+        hub.task_cancellations.spawn(async move {
             if let Err(error) = cancel(&client, &id, &options).await {
                 tracing::debug!(%error, "a task that nobody waits for was not cancelled");
             }

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 use turnbuckle_client::{
-    CallError, ConnectError, TransportError,
+    CallError, Client, ConnectError, TransportError,
     http::{Http, HttpError},
 };
 use turnbuckle_ledger::req;
@@ -187,6 +187,80 @@ async fn a_client_that_is_dropped_ends_its_session_too() {
 
     let end = fake.first(|seen| seen.method == "DELETE").await;
     assert_eq!(end.header("mcp-session-id"), "session-1");
+}
+
+/// Gives up a call that the server does not answer.
+async fn give_up_a_call(client: &Client, fake: &FakeHttp) {
+    let call = client.call_tool("a", json!({})).into_future();
+    tokio::select! {
+        answer = call => panic!("{answer:?}"),
+        _ = fake.first(|seen| seen.rpc() == "tools/call") => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_is_cancelled_in_its_session_before_the_session_ends() {
+    for revision in LEGACY {
+        for closed in [true, false] {
+            let fake = server(revision, on_call(|_| Reply::silence()));
+            let client = connect(&fake, revision).await;
+
+            give_up_a_call(&client, &fake).await;
+            if closed {
+                client.close().await;
+            }
+            drop(client);
+            fake.first(|seen| seen.method == "DELETE").await;
+            settle().await;
+
+            let seen = fake.seen();
+            let [.., cancelled, end] = &seen[..] else {
+                panic!("{seen:?}");
+            };
+            let call = &posted(&fake, "tools/call")[0];
+            assert_eq!(cancelled.rpc(), "notifications/cancelled", "{revision}");
+            assert_eq!(cancelled.json()["params"]["requestId"], call.json()["id"]);
+            assert_eq!(cancelled.header("mcp-session-id"), "session-1");
+            assert_eq!(end.method, "DELETE");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_is_sent_before_close_returns_without_a_session_too() {
+    let fake = server(LATEST_LEGACY, |seen| match seen.rpc().as_str() {
+        "initialize" => {
+            let result = json!({
+                "protocolVersion": LATEST_LEGACY, "capabilities": { "tools": {} },
+                "serverInfo": { "name": "fake", "version": "1" },
+            });
+            Some(Reply::result(seen, &result))
+        }
+        "tools/call" => Some(Reply::silence()),
+        _ => None,
+    });
+    let client = connect(&fake, LATEST_LEGACY).await;
+
+    give_up_a_call(&client, &fake).await;
+    client.close().await;
+
+    assert_eq!(posted(&fake, "notifications/cancelled").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_take_a_cancellation_delays_the_end_by_seconds_only() {
+    let fake = server(LATEST_LEGACY, |seen| match seen.rpc().as_str() {
+        "tools/call" | "notifications/cancelled" => Some(Reply::silence()),
+        _ => None,
+    });
+    let client = connect(&fake, LATEST_LEGACY).await;
+    give_up_a_call(&client, &fake).await;
+    let begun = tokio::time::Instant::now();
+
+    client.close().await;
+
+    assert!(begun.elapsed() <= Duration::from_secs(4));
+    assert_eq!(by_method(&fake, "DELETE").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

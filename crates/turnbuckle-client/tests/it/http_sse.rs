@@ -340,3 +340,18 @@ async fn a_new_session_that_failed_is_tried_again_by_the_next_call() {
     client.call_tool("a", json!({})).await.unwrap_err();
     client.call_tool("a", json!({})).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_is_cancelled_before_close_returns() {
+    let fake = server("/post", Arc::new(|_, _| Reply::status(202)));
+    let client = connect(&fake).await.unwrap();
+    let call = client.call_tool("a", json!({})).into_future();
+    tokio::select! {
+        answer = call => panic!("{answer:?}"),
+        _ = fake.first(|seen| seen.rpc() == "tools/call") => {}
+    }
+
+    client.close().await;
+
+    assert_eq!(posted(&fake, "notifications/cancelled").len(), 1);
+}

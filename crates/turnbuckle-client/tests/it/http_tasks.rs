@@ -1,5 +1,7 @@
 //! Tasks over HTTP: what their requests look like.
 
+use std::future::IntoFuture;
+
 use serde_json::{Value, json};
 use turnbuckle_client::{Client, Started, Task};
 use turnbuckle_ledger::req;
@@ -25,9 +27,18 @@ fn with(mut task: Value, more: Value) -> Value {
     task
 }
 
-/// A server of 2026-07-28 whose tool becomes a task that never ends by itself.
+/// A server of 2026-07-28 whose tool becomes a task that never ends by itself, and asks.
 fn modern() -> FakeHttp {
-    server(MODERN, |seen| {
+    modern_with(|seen| {
+        let question = json!({ "method": "roots/list", "params": {} });
+        let more = json!({ "resultType": "complete", "inputRequests": { "q": question } });
+        Reply::result(seen, &with(task("input_required"), more))
+    })
+}
+
+/// The same with other answers to `tasks/get`.
+fn modern_with(get: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> FakeHttp {
+    server(MODERN, move |seen| {
         let result = match seen.rpc().as_str() {
             "server/discover" => json!({
                 "resultType": "complete", "supportedVersions": [MODERN],
@@ -37,11 +48,7 @@ fn modern() -> FakeHttp {
                 "ttlMs": 0, "cacheScope": "private",
             }),
             "tools/call" => with(task("working"), json!({ "resultType": "task" })),
-            "tasks/get" => {
-                let question = json!({ "method": "roots/list", "params": {} });
-                let more = json!({ "resultType": "complete", "inputRequests": { "q": question } });
-                with(task("input_required"), more)
-            }
+            "tasks/get" => return Some(get(seen)),
             "tasks/update" | "tasks/cancel" => json!({ "resultType": "complete" }),
             _ => return None,
         };
@@ -132,4 +139,21 @@ async fn tasks_of_the_older_design_keep_to_the_rules_of_http() {
         assert_eq!(seen.header("mcp-protocol-version"), LATEST_LEGACY);
         assert_eq!(seen.header("mcp-name"), "", "no header of the newer era");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_task_of_a_dropped_call_is_cancelled_before_close_returns() {
+    let fake = modern_with(|_| Reply::silence());
+    let client = speaking(MODERN).connect(at(&fake)).await.unwrap();
+    let call = client.call_tool("work", json!({})).into_future();
+    tokio::select! {
+        answer = call => panic!("{answer:?}"),
+        _ = fake.first(|seen| seen.rpc() == "tasks/get") => {}
+    }
+
+    client.close().await;
+
+    let cancelled = posted(&fake, "tasks/cancel");
+    assert_eq!(cancelled.len(), 1);
+    assert_eq!(cancelled[0].json()["params"]["taskId"], ID);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ::http::HeaderValue;
 use turnbuckle_protocol::{RequestId, jsonrpc::write_notification, method, types::CancelledParams};
 
 use super::Shared;
@@ -19,16 +20,23 @@ pub(super) struct CancelOnDrop<'r> {
     shared: &'r Arc<Shared>,
     hub: &'r Arc<Hub>,
     outgoing: &'r Outgoing,
+    session: Option<&'r HeaderValue>,
     needed: bool,
 }
 
 impl<'r> CancelOnDrop<'r> {
-    pub(super) fn new(shared: &'r Arc<Shared>, hub: &'r Arc<Hub>, outgoing: &'r Outgoing) -> Self {
+    pub(super) fn new(
+        shared: &'r Arc<Shared>,
+        hub: &'r Arc<Hub>,
+        outgoing: &'r Outgoing,
+        session: Option<&'r HeaderValue>,
+    ) -> Self {
         let rules = &outgoing.rules;
         Self {
             shared,
             hub,
             outgoing,
+            session,
             needed: !rules.drop_cancels && rules.cancellable(outgoing.method),
         }
     }
@@ -45,15 +53,14 @@ impl Drop for CancelOnDrop<'_> {
         if !self.needed || self.shared.closing.is_closed() {
             return;
         }
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let cancellation = Cancellation {
-                shared: Arc::clone(self.shared),
-                hub: Arc::clone(self.hub),
-                id: self.outgoing.id.clone(),
-                rules: Arc::clone(&self.outgoing.rules),
-            };
-            runtime.spawn(cancellation.send());
-        }
+        let cancellation = Cancellation {
+            shared: Arc::clone(self.shared),
+            hub: Arc::clone(self.hub),
+            id: self.outgoing.id.clone(),
+            rules: Arc::clone(&self.outgoing.rules),
+            session: self.session.cloned(),
+        };
+        self.shared.cancellations.spawn(cancellation.send());
     }
 }
 
@@ -62,6 +69,8 @@ struct Cancellation {
     hub: Arc<Hub>,
     id: RequestId,
     rules: Arc<Rules>,
+    /// The session that the request was sent in, which may be over for us by now.
+    session: Option<HeaderValue>,
 }
 
 impl Cancellation {
@@ -73,7 +82,9 @@ impl Cancellation {
         }
         let headers = message::version_header(&self.rules);
         self.hub.tap(Direction::Sent, &notification);
-        let told = self.shared.tell(notification, headers, Login::Never);
+        let told = self
+            .shared
+            .tell(notification, headers, self.session, Login::Never);
         if let Err(error) = taken(None, told).await {
             tracing::debug!(id = %self.id, %error, "a cancellation did not reach the server");
         }

@@ -30,7 +30,7 @@ pub(super) struct Posted<'e> {
     shared: &'e Shared,
     hub: &'e Arc<Hub>,
     outgoing: &'e Outgoing,
-    session: Option<HeaderValue>,
+    session: Option<&'e HeaderValue>,
     prepared: Option<Arc<Headers>>,
 }
 
@@ -46,7 +46,7 @@ impl<'e> Posted<'e> {
         shared: &'e Shared,
         hub: &'e Arc<Hub>,
         outgoing: &'e Outgoing,
-        session: Option<HeaderValue>,
+        session: Option<&'e HeaderValue>,
         prepared: Option<Arc<Headers>>,
     ) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl<'e> Posted<'e> {
                 .shared
                 .get(
                     &self.outgoing.rules,
-                    self.session.as_ref(),
+                    self.session,
                     Some(after),
                     self.login(),
                 )
