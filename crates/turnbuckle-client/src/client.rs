@@ -4,6 +4,7 @@ mod asking;
 mod connecting;
 mod expiry;
 mod methods;
+mod reissue;
 mod telling;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::{Implementation, LogLevel};
 
 pub(crate) use asking::{Beside, Reply, complete, over_unless};
+pub(crate) use reissue::is_lost_response;
 
 use crate::builder::ClientBuilder;
 use crate::error::TransportError;

@@ -90,12 +90,25 @@ pub enum CallError {
         /// How long it was waited for, counted from the last progress or from the beginning.
         limit: Duration,
     },
-    /// The connection broke, so it is unknown whether the call took effect.
+    /// The connection broke. Unless its cause says that nothing was sent, it is unknown whether the call took effect.
     #[error("connection lost during `{method}`")]
     Disconnected {
         /// What was asked.
         method: &'static str,
         /// How it broke.
+        source: TransportError,
+    },
+    /// The response to a call was lost, and it is unknown whether the call took effect.
+    ///
+    /// Only on HTTP with 2026-07-28, where a response stream that broke cannot be resumed. Requests that are safe to repeat are
+    /// sent again once, under a new id: lists, reads, completion, and calls of tools whose listed annotations have
+    /// `readOnlyHint` or `idempotentHint`. This is the error of all others, which are not sent again: look at what the call
+    /// was to change before you repeat it.
+    #[error("the response to `{method}` was lost, and its effect is unknown")]
+    EffectUnknown {
+        /// What was asked.
+        method: &'static str,
+        /// How the connection broke.
         source: TransportError,
     },
     /// The server lets nobody in without credentials, and there were none to be had. The call took no effect.

@@ -75,6 +75,8 @@ pub(crate) struct Rules {
     pub(crate) drop_cancels: bool,
     /// A stream that breaks can be taken up again where it broke.
     pub(crate) resumable: bool,
+    /// A request whose response was lost has to be sent again as a new one.
+    pub(crate) reissues: bool,
     /// The server may open a stream of its own, and ends a session when it is told to.
     pub(crate) session: bool,
     /// The server may ask by requests of its own.

@@ -39,6 +39,9 @@ impl From<CallError> for Failure {
                 Self::not_asked(message).hint("wait longer with `--timeout`")
             }
             CallError::Authorization { source, .. } => source.into(),
+            CallError::EffectUnknown { .. } => {
+                Self::not_asked(message).hint("see whether it took effect before you call it again")
+            }
             CallError::Disconnected { source, .. } => with_hint(Self::not_asked(message), source),
             _ => Self::not_asked(message),
         }

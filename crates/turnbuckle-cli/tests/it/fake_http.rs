@@ -41,6 +41,8 @@ pub(crate) enum Reply {
     Status(u16),
     /// A JSON body, and a header where one is given.
     Json(Value, Option<(&'static str, &'static str)>),
+    /// A stream of events, which ends after this text.
+    Events(&'static str),
     /// No response until the client has gone.
     Silence,
 }
@@ -119,6 +121,10 @@ fn serve(stream: TcpStream, answer: &Answer, recorded: &Recorded) {
                     header.unwrap_or_default()
                 );
                 (head, body.to_string())
+            }
+            Reply::Events(text) => {
+                let head = "200 OK\r\ncontent-type: text/event-stream";
+                (head.to_owned(), text.to_owned())
             }
             Reply::Silence => {
                 let _ = reader.fill_buf();

@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use serde_json::json;
 use tokio::net::TcpListener;
 use turnbuckle_server::http;
 
+use crate::fake_http::{FakeHttp, Reply};
 use crate::stage::Stage;
 use crate::weather;
 
@@ -97,4 +99,33 @@ fn a_url_that_is_no_endpoint_has_a_hint() {
     hint: see whether the URL is the one of the MCP endpoint
     --- exit 2
     ");
+}
+
+#[test]
+fn a_call_whose_response_is_lost_has_an_unknown_effect() {
+    let stage = Stage::new();
+    let fake = FakeHttp::start(|seen| match seen.rpc() {
+        "tools/call" => Reply::Events(": begun\n\n"),
+        "tools/list" => seen.result(&json!({
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            "tools": [{ "name": "pay", "inputSchema": { "type": "object" } }],
+        })),
+        _ => seen.result(&json!({
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+        })),
+    });
+
+    let seen = stage.run(&["call", &fake.url, "pay"]);
+
+    insta::assert_snapshot!(seen, @r"
+    --- stderr
+    error: the response to `tools/call` was lost, and its effect is unknown: the server closed the connection
+
+    hint: see whether it took effect before you call it again
+    --- exit 2
+    ");
+    let calls = fake.seen();
+    let calls = calls.iter().filter(|seen| seen.rpc() == "tools/call");
+    assert_eq!(calls.count(), 1);
 }

@@ -57,7 +57,8 @@ impl Client {
         reply.read(method.name)
     }
 
-    /// Asks; a session that is over is begun anew, once.
+    /// Asks. A session that is over is begun anew, and a request whose response was lost is sent again where that is safe;
+    /// both at most once.
     pub(crate) async fn ask_once<P>(
         &self,
         method: &'static Method,
@@ -71,14 +72,23 @@ impl Client {
         let agreed = self.inner.agreed();
         let mut request = self.request(&agreed, method, params, beside, options)?;
         let source = match self.exchange(&mut request, options).await {
-            Err(CallError::Disconnected { source, .. }) if begins_anew(&source, &agreed.rules) => {
-                source
-            }
+            Err(CallError::Disconnected { source, .. }) => source,
             outcome => return outcome,
         };
         drop(request);
-        let anew = self.ask_anew(agreed, source, method, params, beside, options);
-        Box::pin(anew).await
+        // Rare, and would make every request as large.
+        if begins_anew(&source, &agreed.rules) {
+            let anew = self.ask_anew(agreed, source, method, params, beside, options);
+            return Box::pin(anew).await;
+        }
+        if self.lost_response(&source, &agreed.rules) {
+            let again = self.reissue(agreed, source, method, params, beside, options);
+            return Box::pin(again).await;
+        }
+        Err(CallError::Disconnected {
+            method: method.name,
+            source,
+        })
     }
 
     /// Begins a new session in place of one that is over, and asks again.
@@ -109,7 +119,7 @@ impl Client {
     }
 
     /// Writes a request as the server wants it.
-    fn request(
+    pub(super) fn request(
         &self,
         agreed: &Agreed,
         method: &'static Method,
@@ -146,7 +156,11 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer, as long as patience lasts.
-    async fn exchange(&self, request: &mut Request, options: &Options) -> Result<Reply, CallError> {
+    pub(super) async fn exchange(
+        &self,
+        request: &mut Request,
+        options: &Options,
+    ) -> Result<Reply, CallError> {
         let Request { outgoing, watching } = request;
         let (hub, method) = (&self.inner.hub, outgoing.method);
         let unanswered = hub.given_up.unless_answered(outgoing.id.clone());
@@ -167,7 +181,7 @@ impl Client {
 }
 
 /// A request that is ready to be sent, and who is told how far it has come.
-struct Request {
+pub(super) struct Request {
     outgoing: Outgoing,
     watching: Option<Watching>,
 }

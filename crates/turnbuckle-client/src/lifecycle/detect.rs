@@ -18,9 +18,9 @@ use super::session::{self, newest_handshake};
 use super::{Agreed, Era, Rules, stateless};
 use crate::EraChoice;
 use crate::answer::{Answer, RawJson};
-use crate::client::Ids;
+use crate::client::{Ids, is_lost_response};
 use crate::error::{ConnectError, TransportError};
-use crate::held::within;
+use crate::held::{Elapsed, within};
 use crate::hub::Hub;
 use crate::message;
 use crate::transport::{Outgoing, Transport};
@@ -147,17 +147,21 @@ async fn first_question(
     rules: &Arc<Rules>,
     choice: EraChoice,
 ) -> Result<Finding, ConnectError> {
-    let params = EmptyParams::default();
     // Silence on HTTP says nothing about the era; elsewhere, older servers may pass over what they do not know.
     let silence_tells = choice == EraChoice::Auto && !asking.transport.is_http();
     let limit = match silence_tells {
         true => asking.hub.limits.probe,
         false => asking.patience,
     };
-    let mut question = asking.question(DISCOVER, &params, Arc::clone(rules))?;
-    let held = question.held.clone();
-    let answer = asking.transport.request(&mut question, asking.hub);
-    match within(limit, held.as_deref(), answer).await {
+    let mut answer = discover(asking, rules, limit).await?;
+    let is_lost = |error| asking.transport.is_http() && is_lost_response(error);
+    // It changes nothing, so it can be asked again under another id, once.
+    if let Ok(Err(error)) = &answer
+        && is_lost(error)
+    {
+        answer = discover(asking, rules, limit).await?;
+    }
+    match answer {
         Ok(Ok(answer)) => Ok(judge(&answer, asking.transport.is_http())),
         Ok(Err(TransportError::Refused(refusal))) if tells_legacy(refusal.status) => {
             Ok(Finding::Status(TransportError::Refused(refusal)))
@@ -171,6 +175,18 @@ async fn first_question(
             limit,
         }),
     }
+}
+
+async fn discover(
+    asking: &Asking<'_>,
+    rules: &Arc<Rules>,
+    limit: Duration,
+) -> Result<Result<Result<Answer, TransportError>, Elapsed>, ConnectError> {
+    let params = EmptyParams::default();
+    let mut question = asking.question(DISCOVER, &params, Arc::clone(rules))?;
+    let held = question.held.clone();
+    let answer = asking.transport.request(&mut question, asking.hub);
+    Ok(within(limit, held.as_deref(), answer).await)
 }
 
 fn judge(answer: &Answer, http: bool) -> Finding {

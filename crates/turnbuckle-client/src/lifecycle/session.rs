@@ -28,6 +28,7 @@ fn rules(revision: Revision) -> Rules {
         mirrored: false,
         drop_cancels: false,
         resumable: revision >= Revision::V2025_03_26,
+        reissues: false,
         session: true,
         server_asks: true,
         result_type: false,

@@ -24,6 +24,7 @@ pub(super) fn rules(info: &Implementation, capabilities: &ClientCapabilities) ->
         mirrored: true,
         drop_cancels: true,
         resumable: false,
+        reissues: true,
         session: false,
         server_asks: false,
         result_type: true,

@@ -89,7 +89,9 @@ impl Client {
     /// What has changed since it was asked for binds nobody.
     pub(crate) fn learn_tools(&self, tools: &mut Vec<Tool>, changes: u64) {
         let mut uses = self.uses();
-        uses.promises &= changes == self.inner.tools.changes();
+        let unchanged = changes == self.inner.tools.changes();
+        uses.promises &= unchanged;
+        uses.reissues &= unchanged;
         for changed in self.inner.tools.changed(tools, changes) {
             self.inner.hub.odd(Oddity::ToolChanged {
                 tool: changed.tool,
@@ -113,9 +115,11 @@ impl Client {
 
     fn uses(&self) -> Uses {
         let agreed = self.inner.agreed_now();
+        let http = self.inner.transport.is_http();
         Uses {
-            mirrors: agreed.rules.mirrored && self.inner.transport.is_http(),
+            mirrors: agreed.rules.mirrored && http,
             promises: agreed.rules.promises,
+            reissues: agreed.rules.reissues && http,
         }
     }
 

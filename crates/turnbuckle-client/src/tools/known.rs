@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 use turnbuckle_protocol::codec::headers::{BadMark, Mark, marks};
-use turnbuckle_protocol::types::{CallToolResult, TaskSupport, Tool};
+use turnbuckle_protocol::types::{CallToolResult, TaskSupport, Tool, ToolAnnotations};
 
 use super::checked::{Promise, Validators};
 use super::definitions::{Changed, Definitions};
@@ -18,7 +18,7 @@ const TOOLS: usize = 10_000;
 const BYTES: usize = 32 << 20;
 
 /// The tools of a server, as far as they have something to remember: marked arguments, a promise about their
-/// output, how they have to be called.
+/// output, how they have to be called, whether a call may be sent twice.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTools {
     known: RwLock<Known>,
@@ -44,6 +44,8 @@ pub(super) struct KnownTool {
     pub(super) promise: Option<Promise>,
     /// It is called as a task or not at all (2025-11-25).
     pub(super) only_as_task: bool,
+    /// It says that a call changes nothing, or nothing more when it comes twice.
+    pub(super) repeatable: bool,
 }
 
 /// What a list of tools is good for, which depends on revision and transport.
@@ -53,6 +55,8 @@ pub(crate) struct Uses {
     pub(crate) mirrors: bool,
     /// Output schemas are promises.
     pub(crate) promises: bool,
+    /// A call may have to be sent again.
+    pub(crate) reissues: bool,
 }
 
 /// A tool that cannot be used, and why.
@@ -102,6 +106,11 @@ impl KnownTools {
     pub(super) fn get(&self, name: &str) -> Option<Arc<KnownTool>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.by_name.get(name).map(|(_, tool)| Arc::clone(tool))
+    }
+
+    /// Says whether a call of a tool may be sent twice, as far as the tool was listed and has not changed since.
+    pub(crate) fn is_repeatable(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|tool| tool.repeatable)
     }
 
     /// Returns what to note down before tools are listed, see [`void_promises`](Self::void_promises).
@@ -163,12 +172,13 @@ impl Known {
 
     fn void_promises(&mut self) {
         for (_, tool) in self.by_name.values_mut() {
-            if tool.promise.is_some() {
+            if tool.promise.is_some() || tool.repeatable {
                 let marks = tool.marks.clone();
                 *tool = Arc::new(KnownTool {
                     marks,
                     promise: None,
                     only_as_task: tool.only_as_task,
+                    repeatable: false,
                 });
             }
         }
@@ -192,11 +202,13 @@ impl KnownTool {
         let execution = tool.execution.as_ref();
         let support = execution.and_then(|execution| execution.task_support);
         let only_as_task = support == Some(TaskSupport::Required);
-        let something = !marks.is_empty() || promise.is_some() || only_as_task;
+        let repeatable = uses.reissues && tool.annotations.as_ref().is_some_and(is_repeatable);
+        let something = !marks.is_empty() || promise.is_some() || only_as_task || repeatable;
         Ok(something.then_some(Self {
             marks,
             promise,
             only_as_task,
+            repeatable,
         }))
     }
 
@@ -211,6 +223,10 @@ impl KnownTool {
 /// What a tool takes, with its name twice.
 fn size(name: &str, tool: &KnownTool) -> usize {
     2 * name.len() + tool.size()
+}
+
+fn is_repeatable(annotations: &ToolAnnotations) -> bool {
+    annotations.read_only_hint == Some(true) || annotations.idempotent_hint == Some(true)
 }
 
 fn marks_of(tool: &Tool) -> Result<Vec<Mark>, BadMark> {

@@ -24,7 +24,7 @@ async fn call(fake: &FakeHttp, revision: &str) -> CallError {
 /// What broke the call.
 fn cause(problem: CallError) -> TransportError {
     match problem {
-        CallError::Disconnected { source, .. } => source,
+        CallError::Disconnected { source, .. } | CallError::EffectUnknown { source, .. } => source,
         other => panic!("{other:?}"),
     }
 }

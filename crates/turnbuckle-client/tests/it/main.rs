@@ -29,6 +29,7 @@ mod http_own_server;
 mod http_parameters;
 mod http_peer;
 mod http_posting;
+mod http_reissue;
 mod http_renewal;
 mod http_sessions;
 mod http_sse;

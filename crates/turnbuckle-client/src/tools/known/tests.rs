@@ -12,10 +12,12 @@ use super::*;
 const MODERN_HTTP: Uses = Uses {
     mirrors: true,
     promises: true,
+    reissues: true,
 };
 const ELSEWHERE: Uses = Uses {
     mirrors: false,
     promises: true,
+    reissues: false,
 };
 
 fn tool(name: &str, schema: Value) -> Tool {
@@ -156,4 +158,32 @@ fn a_change_leaves_the_marks_and_nothing_else() {
     assert!(known.get("promising").is_none());
     let inside = known.known.read().unwrap();
     assert_eq!((inside.by_name.len(), inside.order.len()), (1, 1));
+}
+
+#[test]
+fn a_call_is_repeatable_only_if_its_tool_was_listed_so_and_has_not_changed_since() {
+    let annotated = |name: &str, annotations: Value| -> Tool {
+        let schema = json!({ "type": "object" });
+        let tool = json!({ "name": name, "inputSchema": schema, "annotations": annotations });
+        serde_json::from_value(tool).unwrap()
+    };
+    let mut tools = vec![
+        annotated("reads", json!({ "readOnlyHint": true })),
+        annotated("sets", json!({ "idempotentHint": true })),
+        annotated(
+            "adds",
+            json!({ "readOnlyHint": false, "idempotentHint": false }),
+        ),
+        tool("unsaid", json!({ "type": "object" })),
+    ];
+    let names = ["reads", "sets", "adds", "unsaid", "unlisted"];
+    let known = KnownTools::default();
+    let repeatable = |known: &KnownTools| names.map(|name| known.is_repeatable(name));
+
+    known.learn(&mut tools, ELSEWHERE);
+    assert_eq!(repeatable(&known), [false; 5]);
+    known.learn(&mut tools, MODERN_HTTP);
+    assert_eq!(repeatable(&known), [true, true, false, false, false]);
+    known.void_promises();
+    assert_eq!(repeatable(&known), [false; 5]);
 }

@@ -1,0 +1,191 @@
+//! Responses that are lost on HTTP with 2026-07-28: what is sent again, and what is not.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde_json::{Value, json};
+use turnbuckle_client::{CallError, Client};
+use turnbuckle_ledger::req;
+use turnbuckle_protocol::types::{CompleteParams, CompletionReference};
+
+use crate::fake_http::{FakeHttp, Reply, Seen};
+use crate::http_peer::{MODERN, connect, posted, server};
+
+/// How a response is lost.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    /// The stream ends without a response.
+    Ended,
+    /// The connection breaks in the middle of the stream.
+    Cut,
+    /// The connection breaks before there is a response at all.
+    Unanswered,
+}
+
+const LOSSES: [Loss; 3] = [Loss::Ended, Loss::Cut, Loss::Unanswered];
+
+impl Loss {
+    fn reply(self) -> Reply {
+        match self {
+            Self::Ended => Reply::events(|events| async move { events.text(": begun\n\n") }),
+            Self::Cut => Reply::events(|events| async move {
+                events.text(": begun\n\n");
+                events.cut();
+            }),
+            Self::Unanswered => Reply::raw(""),
+        }
+    }
+}
+
+/// A server of which the first `lost` responses to each request are lost, but for the one to the first question.
+fn losing(loss: Loss, lost: usize) -> FakeHttp {
+    let asked: Mutex<HashMap<String, usize>> = Mutex::default();
+    let connecting = AtomicBool::new(true);
+    server(MODERN, move |seen| {
+        let answer = || Some(Reply::result(seen, &everything()));
+        if connecting.swap(false, Ordering::SeqCst) {
+            return answer();
+        }
+        let mut asked = asked.lock().unwrap();
+        let request = format!("{} {}", seen.rpc(), seen.json()["params"]["name"]);
+        let times = asked.entry(request).or_default();
+        *times += 1;
+        match *times <= lost {
+            true => Some(loss.reply()),
+            false => answer(),
+        }
+    })
+}
+
+/// A result that answers every method.
+fn everything() -> Value {
+    let tool = |name: &str, annotations: Value| {
+        let schema = json!({ "type": "object" });
+        json!({ "name": name, "inputSchema": schema, "annotations": annotations })
+    };
+    json!({
+        "resultType": "complete",
+        "supportedVersions": [MODERN],
+        "capabilities": { "tools": {}, "resources": {}, "prompts": {}, "completions": {} },
+        "tools": [
+            tool("reads", json!({ "readOnlyHint": true })),
+            tool("sets", json!({ "idempotentHint": true })),
+            tool("adds", json!({ "readOnlyHint": false })),
+        ],
+        "resources": [], "resourceTemplates": [], "prompts": [],
+        "contents": [], "messages": [], "content": [],
+        "completion": { "values": [] },
+        "ttlMs": 0, "cacheScope": "private",
+    })
+}
+
+/// Makes every request that is safe to repeat; `tools/list` first, since it says which tools are.
+async fn make_safe_requests(client: &Client) -> Vec<Result<(), CallError>> {
+    let completion = CompleteParams::new(CompletionReference::prompt("a"), "b", "c");
+    vec![
+        client.list_tools(None).await.map(drop),
+        client.list_resources(None).await.map(drop),
+        client.list_resource_templates(None).await.map(drop),
+        client.list_prompts(None).await.map(drop),
+        client.read_resource("a://b").await.map(drop),
+        client.get_prompt("a", [("b", "c")]).await.map(drop),
+        client.complete(completion).await.map(drop),
+        client.ping().await,
+        client.call_tool("reads", json!({})).await.map(drop),
+        client.call_tool("sets", json!({})).await.map(drop),
+    ]
+}
+
+fn without_id(seen: &Seen) -> Value {
+    let mut message = seen.json();
+    message["id"] = Value::Null;
+    message["params"]["_meta"]["progressToken"] = Value::Null;
+    message
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_safe_request_whose_response_was_lost_is_sent_again_under_a_new_id() {
+    req!("http.sse.reissue");
+    for loss in LOSSES {
+        let fake = losing(loss, 1);
+        let client = connect(&fake, MODERN).await;
+
+        for (number, outcome) in make_safe_requests(&client).await.into_iter().enumerate() {
+            assert!(outcome.is_ok(), "{loss:?} {number}: {outcome:?}");
+        }
+
+        let seen = fake.seen();
+        let (_, seen) = seen.split_first().unwrap();
+        assert_eq!(seen.len(), 20, "each of ten requests twice");
+        for pair in seen.chunks(2) {
+            assert_ne!(pair[0].json()["id"], pair[1].json()["id"]);
+            assert_eq!(without_id(&pair[0]), without_id(&pair[1]));
+            assert_eq!(pair[1].header("last-event-id"), "");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_sent_again_only_once() {
+    for loss in LOSSES {
+        let fake = losing(loss, 2);
+        let client = connect(&fake, MODERN).await;
+
+        let problem = client.list_prompts(None).await.unwrap_err();
+
+        assert!(
+            matches!(problem, CallError::Disconnected { .. }),
+            "{problem:?}"
+        );
+        assert_eq!(posted(&fake, "prompts/list").len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_may_have_changed_something_is_not_sent_again() {
+    for loss in LOSSES {
+        // One tool says that it changes something, the other was never listed.
+        for tool in ["adds", "unlisted"] {
+            let fake = losing(loss, 1);
+            let client = connect(&fake, MODERN).await;
+            client.list_tools(None).await.unwrap();
+
+            let problem = client.call_tool(tool, json!({})).await.unwrap_err();
+
+            assert!(
+                matches!(
+                    problem,
+                    CallError::EffectUnknown {
+                        method: "tools/call",
+                        ..
+                    }
+                ),
+                "{problem:?}"
+            );
+            assert_eq!(posted(&fake, "tools/call").len(), 1);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_question_to_a_server_is_asked_again_once() {
+    for loss in LOSSES {
+        let first = Mutex::new(true);
+        let fake = server(MODERN, move |_| {
+            let first = std::mem::take(&mut *first.lock().unwrap());
+            first.then(|| loss.reply())
+        });
+
+        let client = connect(&fake, MODERN).await;
+
+        client.call_tool("a", json!({})).await.unwrap();
+        let asked = posted(&fake, "server/discover");
+        assert_eq!(asked.len(), 2, "{loss:?}");
+        assert_ne!(asked[0].json()["id"], asked[1].json()["id"]);
+    }
+}
