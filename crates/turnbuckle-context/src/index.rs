@@ -9,7 +9,6 @@ mod chunk;
 mod definitions;
 mod generated;
 mod language;
-mod open;
 mod pass;
 mod plan;
 mod pool;
@@ -21,17 +20,21 @@ mod tree;
 mod walk;
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bury::{bury, clear_away};
 use self::pass::{Done, Ended, Pass, WhenStopped};
+pub(crate) use self::refresh::refresh_folder;
 pub use self::refresh::{Freshness, Refreshed, refresh};
 pub use self::tree::{Counts, Tree, tree_for, trees};
 use crate::database::now;
+use crate::folder::Folder;
 use crate::{ContextError, Database, Redactor};
 
 /// How often a run is begun again because others changed the same tree.
@@ -159,12 +162,42 @@ pub fn index(
     redactor: &Redactor,
     watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
 ) -> Result<Indexed, ContextError> {
+    let folder = open(root)?;
+    index_folder(db, &folder, root, branch, options, redactor, watch)
+}
+
+/// Opens a folder to index it.
+pub(crate) fn open(root: &Path) -> Result<Folder, ContextError> {
+    Folder::open(root).map_err(|error| not_opened(root, error))
+}
+
+/// Says why a folder cannot be opened.
+pub(crate) fn not_opened(root: &Path, error: std::io::Error) -> ContextError {
+    match error.kind() {
+        std::io::ErrorKind::InvalidInput => ContextError::refused(
+            "the folder has moved: its path has become a link or a file; give the path of the folder itself",
+        ),
+        _ => ContextError::file(root, error),
+    }
+}
+
+/// Indexes an open folder like [`index`]; `root` is its path.
+pub(crate) fn index_folder(
+    db: &Database,
+    folder: &Folder,
+    root: &Path,
+    branch: &str,
+    options: &IndexOptions,
+    redactor: &Redactor,
+    watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
+) -> Result<Indexed, ContextError> {
     let root_text = checked(root, options, redactor)?;
     let begun = now();
     store::clean(db, &mut || watch(Step::default()).is_continue())?;
     let is_current = tree::find(db, root_text)?.is_none_or(|tree| tree.is_current);
     let pass = Pass {
         db,
+        folder,
         root,
         root_text,
         branch,
@@ -231,13 +264,16 @@ fn checked<'r>(
             IndexOptions::MOST_FILE_SIZE
         )));
     }
-    if !root.is_dir() {
-        return Err(ContextError::refused(format!(
-            "`{}` is no folder; give the absolute path of one",
-            root.display()
-        )));
-    }
     root.to_str().ok_or(ContextError::refused(
         "the path of the folder is not UTF-8, and cannot be kept",
     ))
+}
+
+/// When a file was last written, in nanoseconds since 1970.
+pub(crate) fn modified(metadata: &Metadata) -> i64 {
+    let nanos = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+    };
+    metadata.modified().map_or(0, nanos)
 }

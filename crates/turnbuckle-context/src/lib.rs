@@ -9,6 +9,7 @@ mod desk;
 pub mod embedding;
 mod error;
 mod failure;
+mod folder;
 pub mod fuse;
 pub mod index;
 mod known;

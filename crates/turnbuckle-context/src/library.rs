@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::database::{make_private_folder, now};
-use crate::{ContextError, Database, Owner, Project};
+use crate::folder::Folder;
+use crate::{ContextError, Database, Owner, Project, index};
 
 /// Files that stay open; the one used longest ago is closed first.
 const MOST_OPEN: usize = 16;
@@ -16,8 +17,17 @@ const SHARED: &str = "shared";
 #[derive(Debug)]
 pub struct Library {
     folder: PathBuf,
-    roots: Option<Vec<PathBuf>>,
+    roots: Option<Vec<Root>>,
     open: Mutex<Open>,
+}
+
+/// A folder that projects may be in.
+#[derive(Debug)]
+struct Root {
+    /// Canonical.
+    path: PathBuf,
+    /// The folder as it was when it was first opened. While it is held, no other one has its number.
+    held: Mutex<Option<Folder>>,
 }
 
 #[derive(Debug, Default)]
@@ -37,17 +47,34 @@ impl Library {
     }
 
     /// Accepts only projects in these folders. By default every folder that this process can read is accepted.
+    ///
+    /// A folder may be given by a path with links in it, which are followed now and never again.
     #[must_use]
     pub fn within(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
-        let canonical = |root: PathBuf| root.canonicalize().unwrap_or(root);
-        self.roots = Some(roots.into_iter().map(canonical).collect());
+        self.roots = Some(roots.into_iter().map(Root::new).collect());
         self
     }
 
     /// Says whether what is in a folder, given by its canonical path, may be read.
     pub fn allows(&self, folder: &Path) -> bool {
-        let is_within = |roots: &Vec<PathBuf>| roots.iter().any(|root| folder.starts_with(root));
+        let is_within = |roots: &Vec<Root>| roots.iter().any(|root| folder.starts_with(&root.path));
         self.roots.as_ref().is_none_or(is_within)
+    }
+
+    /// Opens a folder that may be read, given by its canonical path. What a link leads to is not opened, and nothing that
+    /// lies elsewhere, whatever happens to the path meanwhile.
+    pub(crate) fn open_folder(&self, path: &Path) -> Result<Folder, ContextError> {
+        let Some(roots) = &self.roots else {
+            return index::open(path);
+        };
+        let within = roots
+            .iter()
+            .find_map(|root| Some((root, path.strip_prefix(&root.path).ok()?)));
+        let Some((root, below)) = within else {
+            return Err(not_allowed(path));
+        };
+        let opened = root.open()?.open_below(below);
+        opened.map_err(|error| index::not_opened(path, error))
     }
 
     /// Says whether only projects in some folders are accepted.
@@ -78,9 +105,7 @@ impl Library {
             Ok(project) if self.allows(project.folder()) => Ok(project),
             // What is wrong with a folder is told only to who may know that it is there.
             Err(error) if self.allows(Path::new(path)) => Err(error),
-            _ => Err(ContextError::refused(format!(
-                "`{path}` is in none of the folders that this server may use"
-            ))),
+            _ => Err(not_allowed(Path::new(path))),
         }
     }
 
@@ -221,6 +246,44 @@ impl Library {
     fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Root {
+    fn new(path: PathBuf) -> Self {
+        let canonical = path.canonicalize();
+        let opened = canonical.as_ref().map(|path| Folder::open(path));
+        // It is the folder that the user named only if nobody put another one in its place meanwhile.
+        let held = opened.ok().and_then(Result::ok);
+        let held = held.filter(|folder| folder.is_at(&path));
+        Self {
+            path: canonical.unwrap_or(path),
+            held: Mutex::new(held),
+        }
+    }
+
+    /// Opens the folder. One that was removed and made again is accepted, one that took its place is not.
+    fn open(&self) -> Result<Folder, ContextError> {
+        let now = Folder::open(&self.path).map_err(|error| index::not_opened(&self.path, error))?;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.as_ref().is_some_and(|held| held.is_same(&now)) {
+            return Ok(now);
+        }
+        if held.as_ref().is_some_and(|held| !held.is_removed()) {
+            return Err(ContextError::refused(
+                "another folder has taken the place of the one that this server may use; tell the user to start the server again",
+            ));
+        }
+        let copy = now.open_below(Path::new(""));
+        *held = Some(copy.map_err(|error| ContextError::file(&self.path, error))?);
+        Ok(now)
+    }
+}
+
+fn not_allowed(path: &Path) -> ContextError {
+    ContextError::refused(format!(
+        "`{}` is in none of the folders that this server may use",
+        path.display()
+    ))
 }
 
 /// Whether this can be the id of a project, and so the name of a file.

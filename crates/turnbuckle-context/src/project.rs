@@ -3,12 +3,15 @@
 //! A project is the repository around a folder, or else the folder itself. The worktrees of one repository are one
 //! project; its remote is not asked, since any folder can claim any remote.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
+use crate::folder::{EntryKind, Folder};
 use crate::owner::short_hash;
 use crate::{ContextError, Redactor};
 
+/// The longest file of a repository that is read to find out about it.
+const MOST_BYTES: u64 = 8 * 1024;
 /// The branch of what is under no version control.
 const NO_BRANCH: &str = "default";
 
@@ -26,7 +29,7 @@ impl Project {
     /// Finds the project of a folder, given by its absolute path.
     pub fn at(path: &str) -> Result<Self, ContextError> {
         let folder = canonical_folder(path)?;
-        let Some((checkout, git)) = find_git(&folder) else {
+        let Some((checkout, git)) = find_git(&folder)? else {
             return Ok(Self::new(
                 folder.clone(),
                 folder.clone(),
@@ -34,7 +37,7 @@ impl Project {
                 NO_BRANCH.to_owned(),
             ));
         };
-        let branch = git.folder.as_deref().and_then(branch);
+        let branch = git.folder.as_ref().and_then(branch);
         let branch = branch.unwrap_or_else(|| NO_BRANCH.to_owned());
         let root = git.main_checkout.unwrap_or_else(|| checkout.clone());
         Ok(Self::new(root, checkout, folder, branch))
@@ -91,7 +94,7 @@ impl Project {
 /// What a `.git` says.
 struct Git {
     /// Where `HEAD` is, as far as that is believed.
-    folder: Option<PathBuf>,
+    folder: Option<Folder>,
     /// The checkout of the repository that this is a worktree of.
     main_checkout: Option<PathBuf>,
 }
@@ -131,33 +134,44 @@ fn plain_absolute(path: &str) -> Result<PathBuf, ContextError> {
     Ok(path.components().collect())
 }
 
-fn find_git(folder: &Path) -> Option<(PathBuf, Git)> {
-    folder
-        .ancestors()
-        .find_map(|folder| Some((folder.to_owned(), git_of(folder)?)))
+/// Finds the repository around a folder. It is read by open folders: a link that takes the place of a part of the path
+/// is not followed.
+fn find_git(folder: &Path) -> Result<Option<(PathBuf, Git)>, ContextError> {
+    let folders = Folder::open_with_parents(folder).map_err(|error| {
+        ContextError::refused(format!(
+            "`{}` cannot be used as a project ({error}); it may have changed just now, so try again",
+            folder.display()
+        ))
+    })?;
+    // The outermost comes first there, and last here.
+    let with_paths = folders.iter().rev().zip(folder.ancestors());
+    let mut found =
+        with_paths.filter_map(|(open, path)| Some((path.to_owned(), git_of(open, path)?)));
+    Ok(found.next())
 }
 
-fn git_of(checkout: &Path) -> Option<Git> {
-    let entry = checkout.join(".git");
-    let kind = fs::symlink_metadata(&entry).ok()?;
-    if kind.is_dir() {
-        let has_head = fs::symlink_metadata(entry.join("HEAD")).is_ok();
+fn git_of(checkout: &Folder, path: &Path) -> Option<Git> {
+    let name = OsStr::new(".git");
+    if checkout.stat(name).ok()?.kind == EntryKind::Folder {
+        let folder = checkout.enter(name).ok()?;
+        let has_head = folder.stat(OsStr::new("HEAD")).is_ok();
         return has_head.then_some(Git {
-            folder: Some(entry),
+            folder: Some(folder),
             main_checkout: None,
         });
     }
-    let text = read_small(&entry)?;
+    let text = read_small(checkout, ".git")?;
     let named = text.strip_prefix("gitdir:")?.trim();
-    let folder = checkout.join(named).canonicalize().ok()?;
-    if links_back(&entry, &folder) {
+    let place = path.join(named).canonicalize().ok()?;
+    let folder = Folder::open(&place).ok()?;
+    if links_back(&path.join(".git"), &folder) {
         return Some(Git {
-            main_checkout: main_checkout(&folder),
+            main_checkout: main_checkout(&folder, &place),
             folder: Some(folder),
         });
     }
     Some(Git {
-        folder: Some(folder).filter(|folder| is_module(checkout, folder)),
+        folder: Some(folder).filter(|_| is_module(path, &place)),
         main_checkout: None,
     })
 }
@@ -165,10 +179,10 @@ fn git_of(checkout: &Path) -> Option<Git> {
 /// Whether a repository says that this is a worktree of it.
 ///
 /// Any folder can say that it is a worktree of a repository. It is believed if the repository says so as well.
-fn links_back(entry: &Path, folder: &Path) -> bool {
-    let back = read_small(&folder.join("gitdir"));
+fn links_back(entry: &Path, folder: &Folder) -> bool {
+    let back = read_small(folder, "gitdir");
     let back = back.and_then(|back| Path::new(back.trim()).canonicalize().ok());
-    back.is_some() && back == entry.canonicalize().ok()
+    back.is_some_and(|back| back == entry)
 }
 
 /// Whether this is where a repository around a checkout keeps what belongs to a submodule.
@@ -178,19 +192,19 @@ fn is_module(checkout: &Path, folder: &Path) -> bool {
 }
 
 /// The checkout of the repository that a worktree belongs to, whose own folder this is.
-fn main_checkout(folder: &Path) -> Option<PathBuf> {
-    let common = read_small(&folder.join("commondir"))?;
-    let common = folder.join(common.trim()).canonicalize().ok()?;
+fn main_checkout(folder: &Folder, place: &Path) -> Option<PathBuf> {
+    let common = read_small(folder, "commondir")?;
+    let common = place.join(common.trim()).canonicalize().ok()?;
     // The worktree's own folder is in the repository that it names.
-    if folder.parent()? != common.join("worktrees") || !common.ends_with(".git") {
+    if place.parent()? != common.join("worktrees") || !common.ends_with(".git") {
         return None;
     }
     common.parent().map(Path::to_owned)
 }
 
 /// The branch that `HEAD` names. It goes into everything that is kept, so it loses its secrets here.
-fn branch(git: &Path) -> Option<String> {
-    let head = read_small(&git.join("HEAD"))?;
+fn branch(git: &Folder) -> Option<String> {
+    let head = read_small(git, "HEAD")?;
     let head = head.trim();
     let Some(name) = head.strip_prefix("ref:") else {
         let is_commit =
@@ -203,10 +217,9 @@ fn branch(git: &Path) -> Option<String> {
 }
 
 /// Reads a file that should have a line or two. A link may lead to what is nobody's business here.
-fn read_small(path: &Path) -> Option<String> {
-    let metadata = fs::symlink_metadata(path).ok();
-    let size = metadata.filter(fs::Metadata::is_file)?.len();
-    (size <= 8 * 1024).then(|| fs::read_to_string(path).ok())?
+fn read_small(folder: &Folder, name: &str) -> Option<String> {
+    let bytes = folder.read_small(name, MOST_BYTES).ok()?;
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

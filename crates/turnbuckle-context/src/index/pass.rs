@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::open::Root;
 use super::plan::{Plan, plan};
 use super::pool::{Next, Pool, Results};
 use super::read::{Job, Outcome, Prepared};
@@ -15,6 +14,7 @@ use super::tree::{self, Tree};
 use super::walk::{Walked, count};
 use super::{IndexOptions, Step};
 use crate::database::now;
+use crate::folder::Folder;
 use crate::{ContextError, Database, Redactor};
 
 /// Text that is written in one transaction; somebody else may wait for it.
@@ -33,6 +33,8 @@ const NEWS: i64 = 5_000;
 /// A look at a folder.
 pub(super) struct Pass<'a> {
     pub(super) db: &'a Database,
+    /// The folder, held open: its path may lead elsewhere at any time.
+    pub(super) folder: &'a Folder,
     pub(super) root: &'a Path,
     /// The same, as it is stored.
     pub(super) root_text: &'a str,
@@ -111,22 +113,26 @@ impl Pass<'_> {
         when_stopped: WhenStopped,
         watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
     ) -> Result<Ended, ContextError> {
-        self.stays_put()?;
         let before = tree::find(self.db, self.root_text)?;
         let known = match &before {
             Some(tree) => store::known(self.db, tree.id)?,
             None => HashMap::new(),
         };
         let mut go_on = || watch(Step::default());
-        let mut plan = plan(self.root, self.options, known, self.read_before, &mut go_on)?;
+        let mut plan = plan(
+            self.folder,
+            self.root,
+            self.options,
+            known,
+            self.read_before,
+            &mut go_on,
+        )?;
         if plan.walked == Walked::Stopped {
             return Ok(Ended::Stopped);
         }
         let jobs = std::mem::take(&mut plan.jobs);
-        let root = Root::new(self.root).map_err(|error| ContextError::file(self.root, error))?;
-        self.stays_put()?;
         let pool = Pool {
-            root: &root,
+            folder: self.folder,
             jobs: &jobs,
             most: self.options.max_file_size,
             redactor: self.redactor,
@@ -145,19 +151,6 @@ impl Pass<'_> {
             return ended.and_then(|ended| cleaned.map(|()| ended));
         }
         ended
-    }
-}
-
-impl Pass<'_> {
-    /// Sees that the folder is where its path says. A link in its place may lead where nobody was allowed to look.
-    fn stays_put(&self) -> Result<(), ContextError> {
-        match self.root.canonicalize() {
-            Ok(place) if place != self.root => Err(ContextError::refused(
-                "the folder has moved: its path has become a link; give the path that it leads to",
-            )),
-            // One that is gone has nothing to read.
-            _ => Ok(()),
-        }
     }
 }
 

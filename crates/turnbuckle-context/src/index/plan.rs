@@ -10,6 +10,7 @@ use super::store::Known;
 use super::walk::{Found, Tally, Walked, walk};
 use crate::ContextError;
 use crate::database::now;
+use crate::folder::Folder;
 
 /// What there is to do.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(super) struct Plan {
 
 /// Compares. Everything that was read before `read_before` counts as changed.
 pub(super) fn plan(
+    folder: &Folder,
     root: &Path,
     options: &IndexOptions,
     mut known: HashMap<String, Known>,
@@ -64,7 +66,7 @@ pub(super) fn plan(
             known: known.map(|known| (known.row, known.hash)),
         });
     };
-    plan.walked = walk(root, options, &mut plan.left_out, go_on, &mut see)?;
+    plan.walked = walk(folder, root, options, &mut plan.left_out, go_on, &mut see)?;
     // Only a walk that saw everything can tell what is missing.
     if plan.walked == Walked::Everything {
         plan.vanished = known.into_values().map(|known| known.row).collect();
@@ -78,8 +80,10 @@ mod tests {
 
     #[test]
     fn a_file_that_is_read_again_by_force_keeps_its_row() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.rs"), "fn a() {}").unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path().canonicalize().unwrap();
+        std::fs::write(root.join("a.rs"), "fn a() {}").unwrap();
+        let folder = Folder::open(&root).unwrap();
         let known = Known {
             row: 7,
             size: 9,
@@ -90,7 +94,7 @@ mod tests {
         let known = HashMap::from([("a.rs".to_owned(), known)]);
         let options = IndexOptions::default();
         let mut go_on = || ControlFlow::Continue(());
-        let plan = plan(folder.path(), &options, known, Some(6), &mut go_on).unwrap();
+        let plan = plan(&folder, &root, &options, known, Some(6), &mut go_on).unwrap();
         assert_eq!(plan.jobs[0].known, Some((7, Vec::new())));
     }
 }

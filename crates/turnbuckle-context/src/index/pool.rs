@@ -7,9 +7,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::open::Root;
 use super::read::{Job, Outcome, read};
 use crate::Redactor;
+use crate::folder::Folder;
 
 /// Bytes of files that are in memory at once and not handed over. What is made of them is about thrice that.
 const MOST_BYTES: u64 = 12 << 20;
@@ -19,7 +19,7 @@ const MOST_THREADS: usize = 4;
 /// Files to be read, and what for.
 #[derive(Debug)]
 pub(super) struct Pool<'a> {
-    pub(super) root: &'a Root,
+    pub(super) folder: &'a Folder,
     pub(super) jobs: &'a [Job],
     pub(super) most: u64,
     pub(super) redactor: &'a Redactor,
@@ -72,7 +72,7 @@ impl Pool<'_> {
             if !room.enter(job.size) {
                 return;
             }
-            let outcome = read(self.root, job, self.most, self.redactor);
+            let outcome = read(self.folder, job, self.most, self.redactor);
             if sender.send((job, outcome)).is_err() {
                 return;
             }

@@ -7,15 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
-use super::LeftOut;
 use super::chunk::chunks;
 use super::generated::is_generated_text;
 use super::language::language_of;
-use super::open::Root;
 use super::text::decode;
-use super::walk::modified;
+use super::{LeftOut, modified};
 use crate::Redactor;
 use crate::database::now;
+use crate::folder::Folder;
 use crate::words::identifier_parts;
 
 /// A file of more lines is data.
@@ -93,8 +92,8 @@ pub(super) struct Words {
 }
 
 /// Reads a file. What was read is as long as `most` at most.
-pub(super) fn read(root: &Root, job: &Job, most: u64, redactor: &Redactor) -> Outcome {
-    match try_to_read(root, job, most, redactor) {
+pub(super) fn read(folder: &Folder, job: &Job, most: u64, redactor: &Redactor) -> Outcome {
+    match try_to_read(folder, job, most, redactor) {
         Ok(outcome) => outcome,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
@@ -104,11 +103,11 @@ pub(super) fn read(root: &Root, job: &Job, most: u64, redactor: &Redactor) -> Ou
     }
 }
 
-fn try_to_read(root: &Root, job: &Job, most: u64, redactor: &Redactor) -> io::Result<Outcome> {
+fn try_to_read(folder: &Folder, job: &Job, most: u64, redactor: &Redactor) -> io::Result<Outcome> {
     if !redactor.redact(&job.path).findings.is_empty() {
         return Ok(Outcome::Nothing(LeftOut::Name));
     }
-    let file = root.open(&job.path)?;
+    let file = folder.open_file(&job.path)?;
     // Asked before reading: a change while we read shows as another time the next time.
     let metadata = file.metadata()?;
     let (size, began) = (metadata.len(), SystemTime::now());

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::pass::{Ended, Pass, WhenStopped};
 use super::store::clean;
 use super::tree::Tree;
+use crate::folder::Folder;
 use crate::{ContextError, Database, Redactor};
 
 /// What a refresh found.
@@ -49,10 +50,25 @@ pub fn refresh(
     redactor: &Redactor,
     budget: Duration,
 ) -> Result<Refreshed, ContextError> {
+    let folder = super::open(&tree.root)?;
+    let mut go_on = || true;
+    refresh_folder(db, &folder, tree, redactor, budget, &mut go_on)
+}
+
+/// Brings the tree of an open folder up to date like [`refresh`], as long as `go_on` says so.
+pub(crate) fn refresh_folder(
+    db: &Database,
+    folder: &Folder,
+    tree: &Tree,
+    redactor: &Redactor,
+    budget: Duration,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Refreshed, ContextError> {
     let begun = Instant::now();
     let root_text = tree.root.to_string_lossy();
     let pass = Pass {
         db,
+        folder,
         root: &tree.root,
         root_text: &root_text,
         branch: &tree.branch,
@@ -63,7 +79,7 @@ pub fn refresh(
     };
     // Writing takes time as well.
     let reading = budget.mul_f32(0.7);
-    let mut watch = |_| match begun.elapsed() < reading {
+    let mut watch = |_| match begun.elapsed() < reading && go_on() {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };

@@ -1,30 +1,31 @@
 //! Which files of a folder are wanted.
 //!
 //! The rules of `.gitignore` and `.ignore` hold, also where there is no repository. Hidden files are left out, symlinks
-//! are not followed, and no file is opened: what the names and the sizes tell is decided here.
+//! are not followed, and no file but those rules is opened: what the names and the sizes tell is decided here. Every
+//! folder is listed by its descriptor, so that one that is exchanged for a link meanwhile leads nowhere else.
+
+mod rules;
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::ffi::OsStr;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::path::{Path, PathBuf};
 
 use ignore::overrides::{Override, OverrideBuilder};
-use ignore::{DirEntry, WalkBuilder};
 
+use self::rules::{Rules, Unsound};
 use super::generated::{is_binary_name, is_generated_name};
 use super::text::beginning;
 use super::{IndexOptions, LeftOut};
 use crate::ContextError;
+use crate::folder::{Entry, EntryKind, Folder};
 
 const MOST_DEPTH: usize = 64;
 const MOST_FILES: usize = 200_000;
 const LONGEST_PATH: usize = 1_000;
 const MOST_PATTERNS: usize = 100;
 const LONGEST_PATTERN: usize = 500;
-/// Rules of a size that nobody writes are not read: they would take long to apply, or never end.
-const MOST_RULES: u64 = 1 << 20;
 /// How often somebody is asked whether to go on.
 const BREATH: usize = 256;
 
@@ -88,125 +89,209 @@ impl Wanted {
     }
 }
 
-/// Shows every wanted file, in the order of the names.
+/// Shows every wanted file of an open folder, in the order of the names. `root` is its path.
 pub(super) fn walk(
+    folder: &Folder,
     root: &Path,
     options: &IndexOptions,
     tally: &mut Tally,
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
     see: &mut dyn FnMut(Found),
 ) -> Result<Walked, ContextError> {
-    let mut walked = Walked::Everything;
-    let mut seen = 0;
-    for (number, entry) in builder(root, options)?.build().enumerate() {
-        if number % BREATH == 0 && go_on().is_break() {
+    let mut walk = Walk {
+        root,
+        options,
+        wanted: Wanted::new(root, options)?,
+        rules: Rules::above(root),
+        path: root.to_owned(),
+        levels: Vec::new(),
+        walked: Walked::Everything,
+        seen: 0,
+        tally,
+        see,
+    };
+    walk.begin(folder)?;
+    let mut number = 0_usize;
+    while let Some(level) = walk.levels.last_mut() {
+        if number.is_multiple_of(BREATH) && go_on().is_break() {
             return Ok(Walked::Stopped);
         }
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) if error.depth() == Some(0) => {
-                return Err(ContextError::file(root, io_error(error)));
-            }
-            Err(error) => {
-                if !is_for_good(&error) {
-                    walked = Walked::Partly;
-                }
-                count(tally, LeftOut::Unreadable);
-                continue;
-            }
-        };
-        if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-            if entry.depth() == MOST_DEPTH {
-                count(tally, LeftOut::Beyond);
-            }
-            continue;
-        }
-        match judge(root, options, &entry) {
-            Ok(_) if seen == MOST_FILES => count(tally, LeftOut::Beyond),
-            Ok(found) => {
-                seen += 1;
-                see(found);
-            }
-            Err(reason) => count(tally, reason),
+        number += 1;
+        match level.entries.next() {
+            Some(entry) => walk.visit(&entry),
+            None => walk.leave(),
         }
     }
-    Ok(walked)
+    Ok(walk.walked)
 }
 
-/// Nanoseconds since 1970.
-pub(super) fn modified(metadata: &Metadata) -> i64 {
-    let nanos = |time: std::time::SystemTime| match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
-    };
-    metadata.modified().map_or(0, nanos)
+/// A walk that is under way.
+struct Walk<'a> {
+    root: &'a Path,
+    options: &'a IndexOptions,
+    wanted: Wanted,
+    rules: Rules,
+    /// The folder that is being looked at.
+    path: PathBuf,
+    /// It, and those that it is in.
+    levels: Vec<Level>,
+    walked: Walked,
+    seen: usize,
+    tally: &'a mut Tally,
+    see: &'a mut dyn FnMut(Found),
+}
+
+/// A folder that is being looked at.
+struct Level {
+    folder: Folder,
+    /// What was not looked at yet.
+    entries: std::vec::IntoIter<Entry>,
+    /// Whether it has rules of its own.
+    has_rules: bool,
+}
+
+impl Walk<'_> {
+    fn begin(&mut self, folder: &Folder) -> Result<(), ContextError> {
+        let open = || -> io::Result<_> {
+            let folder = folder.open_below(Path::new(""))?;
+            let entries = folder.entries()?;
+            Ok((folder, entries))
+        };
+        let (folder, entries) = open().map_err(|error| ContextError::file(self.root, error))?;
+        let entered = self.rules.enter(&folder, &self.path, &entries);
+        let has_rules = entered.map_err(|Unsound| {
+            ContextError::refused(
+                "the `.gitignore` or `.ignore` of the folder is no file, or too large",
+            )
+        })?;
+        self.levels.push(Level {
+            folder,
+            entries: entries.into_iter(),
+            has_rules,
+        });
+        Ok(())
+    }
+
+    fn visit(&mut self, entry: &Entry) {
+        self.path.push(&entry.name);
+        let is_folder = entry.kind == EntryKind::Folder;
+        let entered = if !self.is_wanted(&entry.name, is_folder) {
+            false
+        } else if is_folder {
+            self.enter(&entry.name)
+        } else {
+            self.judge(entry);
+            false
+        };
+        if !entered {
+            self.path.pop();
+        }
+    }
+
+    fn is_wanted(&self, name: &OsStr, is_folder: bool) -> bool {
+        let verdict = self.rules.verdict(&self.path, is_folder);
+        // A rule can ask for a hidden file.
+        let is_left_out = verdict.is_ignore() || (verdict.is_none() && is_hidden(name));
+        !is_left_out && !self.wanted.refuses(&self.path, is_folder)
+    }
+
+    /// Goes on with a folder. Says whether that was possible.
+    fn enter(&mut self, name: &OsStr) -> bool {
+        if self.levels.len() == MOST_DEPTH {
+            count(self.tally, LeftOut::Beyond);
+            return false;
+        }
+        let Some(level) = self.levels.last() else {
+            return false;
+        };
+        let open = || -> io::Result<_> {
+            let folder = level.folder.enter(name)?;
+            let entries = folder.entries()?;
+            Ok((folder, entries))
+        };
+        let (folder, entries) = match open() {
+            Ok(opened) => opened,
+            Err(error) => {
+                if !is_for_good(&error) {
+                    self.walked = Walked::Partly;
+                }
+                count(self.tally, LeftOut::Unreadable);
+                return false;
+            }
+        };
+        let Ok(has_rules) = self.rules.enter(&folder, &self.path, &entries) else {
+            return false;
+        };
+        self.levels.push(Level {
+            folder,
+            entries: entries.into_iter(),
+            has_rules,
+        });
+        true
+    }
+
+    fn leave(&mut self) {
+        if self.levels.pop().is_some_and(|level| level.has_rules) {
+            self.rules.leave();
+        }
+        self.path.pop();
+    }
+
+    fn judge(&mut self, entry: &Entry) {
+        match self.found(entry) {
+            Ok(_) if self.seen == MOST_FILES => count(self.tally, LeftOut::Beyond),
+            Ok(found) => {
+                self.seen += 1;
+                (self.see)(found);
+            }
+            Err(reason) => count(self.tally, reason),
+        }
+    }
+
+    /// What the name and the size tell about a file.
+    fn found(&self, entry: &Entry) -> Result<Found, LeftOut> {
+        if entry.kind != EntryKind::File {
+            return Err(LeftOut::NotAFile);
+        }
+        let path = self.path.strip_prefix(self.root).ok();
+        let path = path.and_then(Path::to_str).map(with_slashes);
+        let path = path.filter(|path| path.len() <= LONGEST_PATH);
+        let path = path.ok_or(LeftOut::Name)?;
+        if is_binary_name(&path) {
+            return Err(LeftOut::Binary);
+        }
+        if is_generated_name(&path) {
+            return Err(LeftOut::Generated);
+        }
+        let level = self.levels.last().ok_or(LeftOut::Unreadable)?;
+        let stat = level.folder.stat(&entry.name);
+        let stat = stat.map_err(|_| LeftOut::Unreadable)?;
+        match stat.size {
+            _ if stat.kind != EntryKind::File => Err(LeftOut::NotAFile),
+            0 => Err(LeftOut::Empty),
+            size if size > self.options.max_file_size => Err(LeftOut::Huge),
+            size => Ok(Found {
+                path,
+                size,
+                modified: stat.modified,
+            }),
+        }
+    }
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
+}
+
+fn with_slashes(path: &str) -> String {
+    match std::path::MAIN_SEPARATOR {
+        '/' => path.to_owned(),
+        other => path.replace(other, "/"),
+    }
 }
 
 pub(super) fn count(tally: &mut Tally, reason: LeftOut) {
     *tally.entry(reason).or_default() += 1;
-}
-
-fn builder(root: &Path, options: &IndexOptions) -> Result<WalkBuilder, ContextError> {
-    let wanted = Wanted::new(root, options)?;
-    let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
-    let rules_above_are_sound = root.ancestors().skip(1).all(has_sound_rules);
-    if !has_sound_rules(root) {
-        return Err(ContextError::refused(
-            "the `.gitignore` or `.ignore` of the folder is no file, or too large",
-        ));
-    }
-    let mut builder = WalkBuilder::new(root);
-    builder
-        .max_depth(Some(MOST_DEPTH))
-        .follow_links(false)
-        .hidden(true)
-        // Rules above the folder belong to its repository; above no repository is somebody's home.
-        .parents(in_repository && rules_above_are_sound)
-        .require_git(in_repository)
-        .git_global(false)
-        .git_exclude(false)
-        .sort_by_file_name(std::ffi::OsStr::cmp)
-        .filter_entry(move |entry| {
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            let is_wanted = entry.depth() == 0 || !wanted.refuses(entry.path(), is_folder);
-            is_wanted && (!is_folder || has_sound_rules(entry.path()))
-        });
-    Ok(builder)
-}
-
-/// Whether the walk can read the rules of a folder: it would wait for a pipe, and read a device for ever.
-fn has_sound_rules(folder: &Path) -> bool {
-    [".gitignore", ".ignore"].into_iter().all(|name| {
-        let metadata = fs::symlink_metadata(folder.join(name));
-        metadata.map_or(true, |rules| rules.is_file() && rules.len() <= MOST_RULES)
-    })
-}
-
-/// What the name and the size tell about a file.
-fn judge(root: &Path, options: &IndexOptions, entry: &DirEntry) -> Result<Found, LeftOut> {
-    if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-        return Err(LeftOut::NotAFile);
-    }
-    let path = entry.path().strip_prefix(root).ok().and_then(Path::to_str);
-    let path = path.map(|path| path.replace(std::path::MAIN_SEPARATOR, "/"));
-    let path = path.filter(|path| path.len() <= LONGEST_PATH);
-    let path = path.ok_or(LeftOut::Name)?;
-    if is_binary_name(&path) {
-        return Err(LeftOut::Binary);
-    }
-    if is_generated_name(&path) {
-        return Err(LeftOut::Generated);
-    }
-    let metadata = entry.metadata().map_err(|_| LeftOut::Unreadable)?;
-    match metadata.len() {
-        0 => Err(LeftOut::Empty),
-        size if size > options.max_file_size => Err(LeftOut::Huge),
-        size => Ok(Found {
-            path,
-            size,
-            modified: modified(&metadata),
-        }),
-    }
 }
 
 fn checked(pattern: &str) -> Result<&str, ContextError> {
@@ -232,18 +317,11 @@ fn shortened(pattern: &str) -> &str {
 }
 
 /// Whether what could not be read is gone or closed to us, rather than out of reach for a moment.
-fn is_for_good(error: &ignore::Error) -> bool {
-    let kind = error.io_error().map(io::Error::kind);
+fn is_for_good(error: &io::Error) -> bool {
     matches!(
-        kind,
-        Some(io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
     )
-}
-
-fn io_error(error: ignore::Error) -> io::Error {
-    error
-        .into_io_error()
-        .unwrap_or_else(|| io::ErrorKind::Other.into())
 }
 
 #[cfg(test)]

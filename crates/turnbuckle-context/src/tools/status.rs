@@ -126,7 +126,10 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
         let index = match left.is_zero() {
             true => IndexDetails::of(&tree, Freshness::Unknown),
             false => {
-                let refreshed = index::refresh(&database, &tree, desk.redactor(), left)?;
+                let (folder, redactor) = (library.open_folder(&tree.root)?, desk.redactor());
+                let mut go_on = || true;
+                let refreshed =
+                    index::refresh_folder(&database, &folder, &tree, redactor, left, &mut go_on)?;
                 IndexDetails::of(&refreshed.tree, refreshed.freshness)
             }
         };

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[cfg(target_os = "linux")]
+mod escape;
 mod index;
 mod index_killed;
 mod memory;

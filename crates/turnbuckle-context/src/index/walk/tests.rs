@@ -1,3 +1,4 @@
+use std::fs;
 use std::path::PathBuf;
 
 use super::*;
@@ -23,7 +24,9 @@ impl Folder {
         let (mut paths, mut tally) = (Vec::new(), Tally::new());
         let mut go_on = || ControlFlow::Continue(());
         let mut see = |found: Found| paths.push(found.path);
-        walk(&self.root(), options, &mut tally, &mut go_on, &mut see).unwrap();
+        let root = self.root();
+        let folder = crate::folder::Folder::open(&root).unwrap();
+        walk(&folder, &root, options, &mut tally, &mut go_on, &mut see).unwrap();
         (paths, tally)
     }
 
@@ -75,6 +78,7 @@ fn rules_of_the_repository_hold_in_a_folder_of_it() {
     let mut go_on = || ControlFlow::Continue(());
     let sub = folder.root().join("sub");
     walk(
+        &crate::folder::Folder::open(&sub).unwrap(),
         &sub,
         &IndexOptions::default(),
         &mut tally,

@@ -115,7 +115,12 @@ async fn run(
         };
         let (root, branch) = (project.folder(), project.branch());
         let redactor = desk.redactor();
-        let done = index::index(&database, root, branch, &options, redactor, &mut watch);
+        let folder = desk.library().open_folder(root);
+        let done = folder.and_then(|folder| {
+            index::index_folder(
+                &database, &folder, root, branch, &options, redactor, &mut watch,
+            )
+        });
         close(begun, done, options)
     }));
     let mut beat = tokio::time::interval_at(Instant::now() + BEAT, BEAT);

@@ -178,7 +178,17 @@ fn refreshed(
     };
     // Another branch may have been checked out since.
     project.branch().clone_into(&mut tree.branch);
-    index::refresh(database, &tree, desk.redactor(), REFRESH).map(Some)
+    let folder = desk.library().open_folder(&tree.root)?;
+    let mut go_on = || true;
+    index::refresh_folder(
+        database,
+        &folder,
+        &tree,
+        desk.redactor(),
+        REFRESH,
+        &mut go_on,
+    )
+    .map(Some)
 }
 
 fn first_index(desk: &Desk, project: &Project, database: &Database) -> Result<Tree, ContextError> {
@@ -193,8 +203,11 @@ fn first_index(desk: &Desk, project: &Project, database: &Database) -> Result<Tr
         false => project.folder(),
     };
     let (branch, options) = (project.branch(), IndexOptions::default());
-    let redactor = desk.redactor();
-    index::index(database, root, branch, &options, redactor, &mut watch).map(|done| done.tree)
+    let (folder, redactor) = (desk.library().open_folder(root)?, desk.redactor());
+    let done = index::index_folder(
+        database, &folder, root, branch, &options, redactor, &mut watch,
+    )?;
+    Ok(done.tree)
 }
 
 /// A file without secrets that were none to the rules of the day on which it was indexed.

@@ -129,7 +129,9 @@ pub(in crate::tools) fn catch_up(desk: &Desk, database: &Arc<Database>, tree: Tr
     tokio::spawn(async move {
         let work = desk.block_long(move |desk| {
             let _turn = turn;
-            index::refresh(&database, &tree, desk.redactor(), AFTERWARDS)
+            let folder = desk.library().open_folder(&tree.root)?;
+            let (redactor, mut go_on) = (desk.redactor(), || true);
+            index::refresh_folder(&database, &folder, &tree, redactor, AFTERWARDS, &mut go_on)
         });
         if let Err(error) = work.await {
             tracing::warn!(%error, "an index could not be brought up to date");

@@ -1,0 +1,156 @@
+//! Folders that are exchanged for links while they are read: nothing outside of the folder is ever seen.
+//!
+//! A thread exchanges a folder and a symlink with `renameat2` and `RENAME_EXCHANGE`, so that there is always something
+//! under the name, and one of the two leads out. Checks that look at a path before they use it lose this race.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde_json::json;
+use turnbuckle_context::index::{IndexOptions, index, refresh, tree_for};
+use turnbuckle_context::{ContextServer, Database, Library, Owner, Owners, Project, Redactor};
+use turnbuckle_server::testing::Peer;
+
+/// What is in the file outside, and nowhere else.
+const SECRET: &str = "unmistakable_outside";
+
+/// A folder that may be read, one beside it that may not, and a link to that.
+struct Place {
+    _temporary: tempfile::TempDir,
+    allowed: PathBuf,
+    outside: PathBuf,
+}
+
+impl Place {
+    /// `work` is in the allowed folder, and `link` is beside it and leads out; both have a `project` in them.
+    fn new() -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let top = temporary.path().canonicalize().unwrap();
+        let place = Self {
+            _temporary: temporary,
+            allowed: top.join("allowed"),
+            outside: top.join("outside"),
+        };
+        write(&place.project().join("inside.rs"), "fn inside() {}\n");
+        let secret = format!("fn {SECRET}() {{}}\n");
+        write(&place.outside.join("project/outside.rs"), &secret);
+        symlink(&place.outside, place.allowed.join("link")).unwrap();
+        place
+    }
+
+    fn project(&self) -> PathBuf {
+        self.allowed.join("work/project")
+    }
+
+    fn database(&self) -> Database {
+        Database::open(self.allowed.with_file_name("index.db")).unwrap()
+    }
+
+    /// Does something while `work` and `link` are exchanged again and again.
+    fn attack(&self, meanwhile: impl FnOnce()) {
+        exchange(
+            &self.allowed.join("work"),
+            &self.allowed.join("link"),
+            meanwhile,
+        );
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Exchanges two names as fast as it can until the work is over, and leaves them as they were.
+fn exchange(one: &Path, other: &Path, work: impl FnOnce()) {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let swap = || renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                swap();
+                swap();
+            }
+        });
+        let _stop = Stop(&is_over);
+        work();
+    });
+}
+
+#[test]
+fn an_index_never_has_a_file_from_outside() {
+    let place = Place::new();
+    let (db, root) = (place.database(), place.project());
+    let options = IndexOptions::default();
+    let redactor = Redactor::standard();
+    let mut watch = |_| ControlFlow::Continue(());
+    let count = "SELECT count(*) FROM file WHERE path = 'outside.rs'";
+    let mut indexed = 0;
+    place.attack(|| {
+        for attempt in 0..1_500 {
+            let done = index(&db, &root, "main", &options, redactor, &mut watch);
+            indexed += usize::from(done.is_ok());
+            if let Ok(Some(tree)) = tree_for(&db, &root) {
+                let _ = refresh(&db, &tree, redactor, Duration::from_secs(5));
+            }
+            let seen = db.read(|db| Ok(db.query_row(count, [], |row| row.get::<_, i64>(0))?));
+            assert_eq!(seen.unwrap(), 0, "escaped at attempt {attempt}");
+        }
+    });
+    assert!(indexed > 0, "the folder itself was never seen");
+}
+
+#[test]
+fn a_branch_is_never_read_from_outside() {
+    let place = Place::new();
+    let git = place.project().join(".git");
+    write(&git.join("HEAD"), "ref: refs/heads/inside\n");
+    write(&place.outside.join("HEAD"), "ref: refs/heads/outside\n");
+    let link = place.project().join("link");
+    symlink(&place.outside, &link).unwrap();
+    let path = place.project().to_str().unwrap().to_owned();
+    let mut seen = 0;
+    exchange(&git, &link, || {
+        for attempt in 0..20_000 {
+            let branch = Project::at(&path).map(|project| project.branch().to_owned());
+            seen += usize::from(branch.as_deref().ok() == Some("inside"));
+            assert_ne!(branch.unwrap_or_default(), "outside", "attempt {attempt}");
+        }
+    });
+    assert!(seen > 0, "the branch itself was never seen");
+}
+
+#[test]
+fn a_server_with_roots_never_answers_from_outside() {
+    let place = Place::new();
+    let data = tempfile::tempdir().unwrap();
+    let library = Library::new(data.path()).within([place.allowed.clone()]);
+    let server = ContextServer::new(library, Owners::One(Owner::user("ada"))).build();
+    let path = place.project().to_str().unwrap().to_owned();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut peer = runtime.block_on(async { Peer::connect(server).await });
+    let mut answered = 0;
+    place.attack(|| {
+        for attempt in 0..150 {
+            let index = json!({ "path": path });
+            runtime.block_on(peer.call_tool("index_repository", index));
+            let search = json!({ "query": format!("{SECRET} inside"), "project_path": path });
+            let answer = runtime.block_on(peer.call_tool("repository_search", search));
+            let text = format!("{answer:?}");
+            answered += usize::from(text.contains("inside.rs"));
+            assert!(!text.contains("outside.rs"), "attempt {attempt}: {text}");
+        }
+    });
+    assert!(answered > 0, "the folder itself was never searched");
+}
