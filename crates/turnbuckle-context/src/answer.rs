@@ -2,6 +2,7 @@
 
 mod cursor;
 mod text;
+mod visible;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use turnbuckle_server::{IntoOutput, Output, ToolError};
 
 pub(crate) use cursor::Place;
 pub(crate) use text::{cut, one_line, plural, time};
+pub(crate) use visible::{quoted, visible};
 
 /// Tokens that an answer has at most, unless the caller says.
 const MAX_TOKENS: usize = 4_000;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use turnbuckle_server::{RequestError, ToolError};
 
+use crate::answer::visible;
 use crate::{ContextError, Trouble};
 
 /// Makes of an error what a model reads. What happened underneath goes to the log.
@@ -25,6 +26,7 @@ pub(crate) fn message(error: &ContextError) -> String {
         ContextError::Storage { trouble, .. } => advice(*trouble).to_owned(),
         ContextError::File { path, source } => {
             let (name, cause) = (name(path), cause(source));
+            let name = visible(&name);
             if is_out_of_descriptors(source) {
                 return format!(
                     "`{name}` cannot be opened now ({cause}); try again in a moment, and tell the user if it lasts"

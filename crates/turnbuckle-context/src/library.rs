@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::answer::visible;
 use crate::database::{make_private_folder, now};
 use crate::folder::Folder;
 use crate::{ContextError, Database, Owner, Project, index};
@@ -282,7 +283,7 @@ impl Root {
 fn not_allowed(path: &Path) -> ContextError {
     ContextError::refused(format!(
         "`{}` is in none of the folders that this server may use",
-        path.display()
+        visible(&path.to_string_lossy())
     ))
 }
 

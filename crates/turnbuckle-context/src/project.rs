@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
+use crate::answer::visible;
 use crate::folder::{EntryKind, Folder};
 use crate::owner::short_hash;
 use crate::{ContextError, Redactor};
@@ -104,16 +105,21 @@ fn canonical_folder(path: &str) -> Result<PathBuf, ContextError> {
     let canonical = path.canonicalize().map_err(|error| {
         ContextError::refused(format!(
             "`{}` cannot be used as a project ({error}); give the absolute path of an existing folder",
-            path.display()
+            shown(&path)
         ))
     })?;
     if !canonical.is_dir() {
         return Err(ContextError::refused(format!(
             "`{}` is a file; give the absolute path of the project's folder",
-            path.display()
+            shown(&path)
         )));
     }
     Ok(canonical)
+}
+
+/// A path as a message shows it.
+fn shown(path: &Path) -> String {
+    visible(&path.to_string_lossy()).into_owned()
 }
 
 /// An absolute path without `.` and `..`, as text says it.
@@ -122,13 +128,13 @@ fn plain_absolute(path: &str) -> Result<PathBuf, ContextError> {
     if !path.is_absolute() {
         return Err(ContextError::refused(format!(
             "`{}` is not absolute; give the absolute path of the project's folder",
-            path.display()
+            shown(&path)
         )));
     }
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(ContextError::refused(format!(
             "`{}` has `..` in it; give the path of the project's folder without it",
-            path.display()
+            shown(&path)
         )));
     }
     Ok(path.components().collect())
@@ -140,7 +146,7 @@ fn find_git(folder: &Path) -> Result<Option<(PathBuf, Git)>, ContextError> {
     let folders = Folder::open_with_parents(folder).map_err(|error| {
         ContextError::refused(format!(
             "`{}` cannot be used as a project ({error}); it may have changed just now, so try again",
-            folder.display()
+            shown(folder)
         ))
     })?;
     // The outermost comes first there, and last here.
@@ -213,6 +219,10 @@ fn branch(git: &Folder) -> Option<String> {
     };
     let name = name.trim();
     let name = name.strip_prefix("refs/heads/").unwrap_or(name);
+    // Git makes no such branch, so that this is an attempt to say something else.
+    if name.chars().any(char::is_control) {
+        return None;
+    }
     Some(Redactor::standard().redact(name).text.into_owned())
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use turnbuckle_protocol::types::{ContentBlock, PromptMessage};
 use turnbuckle_server::{Completing, Context, Messages, Prompt, RequestError};
 
-use crate::answer::{one_line, time};
+use crate::answer::{one_line, time, visible};
 use crate::desk::Desk;
 use crate::failure::for_reader;
 use crate::known::KnownItem;
@@ -120,19 +120,19 @@ fn resume_work(
             here.next().or(newest.first()).cloned()
         }
     };
-    let branch = project.branch();
+    let (branch, shown_root) = (visible(project.branch()), visible(&root));
     let Some(chosen) = chosen else {
         return Ok(vec![PromptMessage::user(format!(
-            "Begin work in {root} (branch {branch}). No checkpoint was saved here yet: look at the repository, \
+            "Begin work in {shown_root} (branch {branch}). No checkpoint was saved here yet: look at the repository, \
              ask what is to be done, and save a checkpoint with checkpoint_save when something is done."
         ))]);
     };
     let mut text = format!(
-        "Resume the work in {root} (branch {branch}). It stopped at the checkpoint below, saved {} on branch {}. \
+        "Resume the work in {shown_root} (branch {branch}). It stopped at the checkpoint below, saved {} on branch {}. \
          First see what has changed since then. Say in a few sentences where the work stands and what is next, \
          then go on. Save a checkpoint with checkpoint_save when something is done.",
         time(chosen.updated),
-        chosen.branch,
+        visible(&chosen.branch),
     );
     let mut earlier = newest.iter().filter(|item| item.id != chosen.id).peekable();
     if earlier.peek().is_some() {
@@ -145,7 +145,7 @@ fn resume_work(
             "\n- {} {} [{}] {title}",
             item.id,
             time(item.updated),
-            item.branch
+            visible(&item.branch)
         );
     }
     let mut messages = vec![
@@ -178,7 +178,7 @@ fn record_fix(
         let (project, database) = desk.look(owner, &path)?;
         databases.extend(database);
         let path = project.root().to_string_lossy().into_owned();
-        place = format!("project_path is {path}");
+        place = format!("project_path is {}", visible(&path));
         root = Some(path);
     }
     let query = MemoryQuery {
@@ -226,8 +226,9 @@ fn explain_repository(
     let (project, database) = desk.look(owner, &args.project_path)?;
     let root = project.checkout().to_string_lossy();
     let mut text = format!(
-        "Explain the repository {root} (branch {}).",
-        project.branch()
+        "Explain the repository {} (branch {}).",
+        visible(&root),
+        visible(project.branch())
     );
     match given(args.focus) {
         Some(focus) => {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use turnbuckle_protocol::types::{ResourceContents, TextResourceContents};
 use turnbuckle_server::{Completing, Contents, Context, RequestError, ResourceTemplate};
 
-use crate::answer::time;
+use crate::answer::{time, visible};
 use crate::desk::Desk;
 use crate::failure::for_reader;
 use crate::known::KnownItem;
@@ -194,10 +194,10 @@ fn page(known: &KnownItem) -> String {
     let KnownItem { item, root } = known;
     let mut about = vec![
         format!("{} {}", item.kind, item.id),
-        format!("branch {}", item.branch),
+        format!("branch {}", visible(&item.branch)),
         format!("saved {}", time(item.updated)),
     ];
-    about.extend(root.iter().map(|root| format!("project {root}")));
+    about.extend(root.iter().map(|root| format!("project {}", visible(root))));
     if !item.tags.is_empty() {
         about.push(format!("tags {}", item.tags.join(", ")));
     }

@@ -9,6 +9,7 @@ mod folder;
 mod library;
 mod media;
 mod methods;
+mod open;
 mod shelf;
 mod skill;
 mod stamp;

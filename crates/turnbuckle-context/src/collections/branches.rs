@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Row, Transaction};
 
 use super::{Collection, Removed};
+use crate::answer::visible;
 use crate::index::{bury, clear_away};
 use crate::memory::erase;
 use crate::{ContextError, Database};
@@ -109,7 +110,7 @@ impl Branches {
         }
         Err(ContextError::refused(format!(
             "`{called}` means several branches; end the name with one of `{}`",
-            several.join("`, `")
+            visible(&several.join("`, `"))
         )))
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::Transaction;
 
-use crate::answer::cut;
+use crate::answer::{cut, quoted, visible};
 use crate::{ContextError, Database, Library, index};
 
 /// Languages and folders that are named.
@@ -41,7 +41,7 @@ pub(super) fn of(
         let _ = write!(
             text,
             "\n\nIts read-me begins:\n\n{}",
-            cut(&readme, MOST_OF_README)
+            quoted(&cut(&readme, MOST_OF_README))
         );
     }
     Ok(Some(text))
@@ -72,7 +72,7 @@ fn in_order(counts: BTreeMap<String, i64>) -> String {
     let more = counts.len().saturating_sub(MOST);
     let named = counts.into_iter().take(MOST);
     let mut named: Vec<_> = named
-        .map(|(what, count)| format!("{what} {count}"))
+        .map(|(what, count)| format!("{} {count}", visible(&what)))
         .collect();
     if more > 0 {
         named.push(format!("and {more} more"));

@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::answer::one_line;
+use crate::answer::{one_line, visible};
 use crate::collections::{self, Collection};
 use crate::desk::Desk;
 use crate::memory::{self, Item, Kind};
@@ -131,12 +131,12 @@ fn collections_of(
     let root = known::root(database)?.unwrap_or_default();
     let entry = |one: Collection| Entry {
         uri: resources::collection_address(&one.name),
-        title: root.clone(),
+        title: visible(&root).into_owned(),
         mime_type: "application/json",
         // Listed before what is in them.
         version: u64::MAX - one.point_count,
-        target: Target::Collection(one.name.clone()),
-        name: one.name,
+        name: visible(&one.name).into_owned(),
+        target: Target::Collection(one.name),
     };
     Ok(all.into_iter().map(entry).collect())
 }

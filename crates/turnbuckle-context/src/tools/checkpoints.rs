@@ -11,7 +11,7 @@ use turnbuckle_server::{Context, Tool};
 use super::memories::{self, Page, Receipt, Search, rounded};
 use super::tool;
 use crate::ContextError;
-use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, tags, time};
+use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, tags, time, visible};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
 use crate::memory::{self, Draft, Item, Kind};
@@ -249,7 +249,7 @@ impl Checkpoint {
             created_at,
             ..
         } = self;
-        let day = created_at.get(..10).unwrap_or(created_at);
+        let (day, branch) = (created_at.get(..10).unwrap_or(created_at), visible(branch));
         let _ = write!(text, "\n- {id} ");
         if let Some(score) = score {
             let _ = write!(text, "({score}) ");

@@ -8,7 +8,7 @@ use serde_json::json;
 use turnbuckle_server::{Context, Tool};
 
 use super::tool;
-use crate::answer::{Readable, plural};
+use crate::answer::{Readable, plural, visible};
 use crate::collections::{self, Removed};
 use crate::desk::Desk;
 use crate::{ContextError, operations};
@@ -161,14 +161,14 @@ async fn list(desk: Desk, _: ListArgs, cx: Context) -> Result<Listed, ContextErr
 
 impl Readable for Created {
     fn text(&self) -> String {
-        format!("Collection {} is there.", self.collection_name)
+        format!("Collection {} is there.", visible(&self.collection_name))
     }
 }
 
 impl Readable for Deleted {
     fn text(&self) -> String {
+        let collection_name = visible(&self.collection_name);
         let Self {
-            collection_name,
             items,
             files,
             chunks,
@@ -190,8 +190,10 @@ impl Readable for Listed {
             let path = one.project_path.as_deref().unwrap_or("?");
             let _ = write!(
                 text,
-                "\n- {} ({path}): {} points",
-                one.name, one.point_count
+                "\n- {} ({}): {} points",
+                visible(&one.name),
+                visible(path),
+                one.point_count
             );
         }
         if self.left_out > 0 {

@@ -11,7 +11,7 @@ use turnbuckle_server::{Context, Tool};
 
 use super::repository::IndexDetails;
 use super::tool;
-use crate::answer::{Readable, plural, time};
+use crate::answer::{Readable, plural, time, visible};
 use crate::desk::Desk;
 use crate::index::Freshness;
 use crate::operations::{self, Operation};
@@ -177,10 +177,10 @@ impl Readable for Status {
             project.write(&mut text);
         }
         if let Some(result) = &self.result {
-            let _ = write!(text, "\n{result}");
+            let _ = write!(text, "\n{}", visible(&result.to_string()));
         }
         if let Some(error) = &self.error {
-            let _ = write!(text, "\n{error}");
+            let _ = write!(text, "\n{}", visible(error));
         }
         text
     }
@@ -188,7 +188,8 @@ impl Readable for Status {
 
 impl ProjectStatus {
     fn write(&self, text: &mut String) {
-        let _ = write!(text, "\n{} [{}]:", self.root, self.branch);
+        let (root, branch) = (visible(&self.root), visible(&self.branch));
+        let _ = write!(text, "\n{root} [{branch}]:");
         for (kind, count) in &self.items {
             let count = plural(usize::try_from(*count).unwrap_or_default(), kind);
             let _ = write!(text, " {count},");

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::entry::{Entry, EntryType};
+use crate::answer::visible;
 
 /// A call or a session, and what lies below it.
 #[derive(Debug, Serialize)]
@@ -79,16 +80,17 @@ impl Node {
 
     fn write(&self, depth: usize, text: &mut String) {
         let indent = "  ".repeat(depth);
-        let _ = write!(text, "{indent}#{} {}", self.group_id, self.name);
+        let name = visible(&self.name);
+        let _ = write!(text, "{indent}#{} {name}", self.group_id);
         if let Some(duration) = self.duration_ms {
             let _ = write!(text, " {duration:.1} ms");
         }
-        let _ = write!(text, " {}", self.outcome);
+        let _ = write!(text, " {}", visible(&self.outcome));
         if !self.class_name.is_empty() {
-            let _ = write!(text, " [{}]", self.class_name);
+            let _ = write!(text, " [{}]", visible(&self.class_name));
         }
         if !self.params_text.is_empty() {
-            let _ = write!(text, " {}", self.params_text);
+            let _ = write!(text, " {}", visible(&self.params_text));
         }
         text.push('\n');
         self.children

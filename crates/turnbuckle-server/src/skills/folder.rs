@@ -16,7 +16,7 @@ use turnbuckle_protocol::{
 use super::{
     MOST_BYTES, MOST_FILES, address,
     error::SkillError,
-    media,
+    media, open,
     shelf::{Body, File, Volume},
     stamp::Stamp,
 };
@@ -332,7 +332,7 @@ pub(super) fn read_again(path: &Path, root: &Path) -> io::Result<Vec<u8>> {
 fn read(path: &Path) -> io::Result<(Vec<u8>, Stamp, bool)> {
     let mut attempts = 1;
     loop {
-        let mut file = fs::File::open(path)?;
+        let mut file = open::file(path)?;
         let before = Stamp::of(&file.metadata()?);
         let mut bytes = Vec::new();
         file.by_ref().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;

@@ -15,7 +15,7 @@ use turnbuckle_server::Context;
 
 use super::begun::Begun;
 use super::state::left_out;
-use crate::answer::Readable;
+use crate::answer::{Readable, visible};
 use crate::desk::Desk;
 use crate::index::{self, IndexOptions, Indexed, Step};
 use crate::{ContextError, Database, Project, failure, operations};
@@ -208,8 +208,8 @@ fn counted<C: Display>(counts: &BTreeMap<impl Display, C>) -> String {
 
 impl Readable for IndexAnswer {
     fn text(&self) -> String {
+        let path = visible(&self.path);
         let Self {
-            path,
             files_indexed,
             chunks,
             read,

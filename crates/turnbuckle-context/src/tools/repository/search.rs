@@ -12,7 +12,7 @@ use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::Context;
 
 use super::state::{IndexState, State, catch_up};
-use crate::answer::{ContentMode, Place, Readable, Wanted, cut, one_line, plural};
+use crate::answer::{ContentMode, Place, Readable, Wanted, cut, one_line, plural, quoted, visible};
 use crate::code::{self, ChunkHit, CodeQuery, FileHit};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
@@ -316,7 +316,7 @@ impl Readable for Hits {
 
 impl File {
     fn write(&self, text: &mut String) {
-        let Self { path, score, .. } = self;
+        let (path, score) = (visible(&self.path), self.score);
         for (number, place) in self.matches.iter().enumerate() {
             let Match {
                 line,
@@ -334,14 +334,14 @@ impl File {
                 }
             }
             if !symbol.is_empty() {
-                let _ = write!(text, " {kind} {symbol}");
+                let _ = write!(text, " {kind} {}", visible(symbol));
             }
             match body.contains('\n') {
                 true => {
-                    let _ = write!(text, "\n{body}");
+                    let _ = write!(text, "\n{}", quoted(body));
                 }
                 false => {
-                    let _ = write!(text, " | {body}");
+                    let _ = write!(text, " | {}", visible(body));
                 }
             }
         }

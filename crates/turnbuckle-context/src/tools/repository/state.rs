@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Database;
-use crate::answer::{plural, time};
+use crate::answer::{plural, time, visible};
 use crate::desk::Desk;
 use crate::index::{self, Freshness, Tree};
 
@@ -98,6 +98,7 @@ impl IndexDetails {
             state,
             ..
         } = self;
+        let root = visible(root);
         let reasons = self.left_out.iter();
         let reasons = reasons.map(|(reason, count)| format!("{count} {reason}"));
         let left_out = match reasons.collect::<Vec<_>>().join(", ") {
