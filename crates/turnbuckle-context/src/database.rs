@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use self::identity::Identity;
+use crate::limit::WorkLimit;
 use crate::{ContextError, Trouble};
 
 const SCHEMA: &str = include_str!("database/schema.sql");
@@ -24,6 +25,8 @@ const TRY_AGAIN: Duration = Duration::from_millis(3);
 const REST: Duration = Duration::from_millis(5);
 /// How much of a search index is written anew in one transaction.
 const MERGED_PAGES: i64 = 500;
+/// How often SQLite asks whether to stop, in steps of its machine: a few times in a millisecond.
+const STEPS: i32 = 4_000;
 /// Connections for reading that are kept open.
 const MOST_READERS: usize = 4;
 
@@ -81,6 +84,10 @@ impl Database {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
     ) -> Result<T, ContextError> {
+        let limit = WorkLimit::current();
+        if let Some(limit) = &limit {
+            limit.check()?;
+        }
         let kept = lock(&self.readers).pop();
         let mut reader = match kept {
             Some(reader) => reader,
@@ -90,11 +97,19 @@ impl Database {
                 reader
             }
         };
+        if let Some(limit) = limit.clone() {
+            stop_with(&reader, Some(move || limit.is_over()));
+        }
         let done = reader
             .transaction()
             .map_err(Fault::from)
             .and_then(|transaction| work(&transaction))
-            .map_err(|fault| self.error(fault))?;
+            .map_err(|fault| {
+                interrupted(&fault, limit.as_deref()).unwrap_or_else(|| self.error(fault))
+            })?;
+        if limit.is_some() {
+            stop_with(&reader, None::<fn() -> bool>);
+        }
         let mut readers = lock(&self.readers);
         if readers.len() < MOST_READERS {
             readers.push(reader);
@@ -194,6 +209,22 @@ impl Database {
             Fault::Context(error) => error,
         }
     }
+}
+
+/// Lets SQLite ask now and then whether to stop.
+fn stop_with<F: FnMut() -> bool + Send + 'static>(connection: &Connection, is_over: Option<F>) {
+    // It fails only for a connection that is not ours.
+    let _ = connection.progress_handler(STEPS, is_over);
+}
+
+/// Why SQLite was stopped, if it was.
+fn interrupted(fault: &Fault, limit: Option<&WorkLimit>) -> Option<ContextError> {
+    let Fault::Sqlite(error) = fault else {
+        return None;
+    };
+    let code = error.sqlite_error_code();
+    let is_interrupted = code == Some(rusqlite::ErrorCode::OperationInterrupted);
+    limit.filter(|_| is_interrupted)?.check().err()
 }
 
 /// Milliseconds since 1970.

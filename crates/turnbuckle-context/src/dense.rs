@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use crate::code::Dense;
 use crate::desk::Desk;
 use crate::embedding::{self, Of};
-use crate::{ContextError, Database};
+use crate::{ContextError, Database, Owner};
 
 /// How long a search waits for the vector of its question.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -75,7 +75,7 @@ impl Desk {
     }
 
     /// Lets embeddings be made of what has none yet, while nobody waits for them.
-    pub(crate) fn embed_soon(&self, database: &Arc<Database>) {
+    pub(crate) fn embed_soon(&self, owner: &Owner, database: &Arc<Database>) {
         let Some(embedder) = self.embedder().filter(|_| !self.is_resting()) else {
             return;
         };
@@ -83,14 +83,23 @@ impl Desk {
             return;
         };
         let (desk, embedder, database) = (self.clone(), embedder.clone(), database.clone());
+        let owner = owner.clone();
         tokio::spawn(async move {
             let _turn = turn;
-            let go_on = |_| ControlFlow::Continue(());
+            let go_on = |_| match desk.is_full(&owner) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
             // What is wrong with texts of one kind need not be wrong with the others.
             for of in [Of::Item, Of::Chunk] {
-                if let Err(error) = embedding::fill(&database, &*embedder, of, go_on).await {
-                    tracing::warn!(%error, "embeddings are missing");
-                    desk.rest_until(Instant::now() + REST);
+                match embedding::fill(&database, &*embedder, of, go_on).await {
+                    Ok(_) => {}
+                    // There is no room for more, which is not the provider's fault.
+                    Err(ContextError::Cancelled) => return,
+                    Err(error) => {
+                        tracing::warn!(%error, "embeddings are missing");
+                        desk.rest_until(Instant::now() + REST);
+                    }
                 }
             }
         });

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why the context server could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,12 @@ pub enum ContextError {
     /// The work was given up because nobody waits for it any longer.
     #[error("cancelled")]
     Cancelled,
+    /// The work took longer than it may, and was stopped.
+    #[error(
+        "this took longer than {}, the longest that this server works for one call, and was stopped; ask for less, or try again when it is less busy",
+        humantime::format_duration(*.0)
+    )]
+    TimedOut(Duration),
     /// A file or a folder could not be read or written.
     #[error("{} cannot be used", path.display())]
     File {

@@ -12,7 +12,10 @@ use crate::{ContextError, Trouble};
 pub(crate) fn for_model(error: ContextError) -> ToolError {
     let told = ToolError::new(message(&error));
     match error {
-        ContextError::Refused(_) | ContextError::Missing(_) | ContextError::Cancelled => told,
+        ContextError::Refused(_)
+        | ContextError::Missing(_)
+        | ContextError::Cancelled
+        | ContextError::TimedOut(_) => told,
         error => told.caused_by(error),
     }
 }
@@ -20,9 +23,10 @@ pub(crate) fn for_model(error: ContextError) -> ToolError {
 /// What is written down of an error for whoever asks later.
 pub(crate) fn message(error: &ContextError) -> String {
     match error {
-        ContextError::Refused(_) | ContextError::Missing(_) | ContextError::Cancelled => {
-            error.to_string()
-        }
+        ContextError::Refused(_)
+        | ContextError::Missing(_)
+        | ContextError::Cancelled
+        | ContextError::TimedOut(_) => error.to_string(),
         ContextError::Storage { trouble, .. } => advice(*trouble).to_owned(),
         ContextError::File { path, source } => {
             let (name, cause) = (name(path), cause(source));

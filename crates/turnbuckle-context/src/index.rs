@@ -40,6 +40,14 @@ use crate::{ContextError, Database, Redactor};
 /// How often a run is begun again because others changed the same tree.
 const MOST_PASSES: usize = 3;
 
+/// Wildcards in one glob. Each of them multiplies what there is to compare.
+pub(crate) const MOST_WILDCARDS: usize = 32;
+
+/// Counts the wildcards of a glob.
+pub(crate) fn wildcards(glob: &str) -> usize {
+    glob.matches(['*', '?', '[', '{']).count()
+}
+
 /// Which files are indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexOptions {

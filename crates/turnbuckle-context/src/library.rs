@@ -150,6 +150,25 @@ impl Library {
         file.exists().then(|| self.database(file)).transpose()
     }
 
+    /// How many files are open.
+    #[cfg(test)]
+    pub(crate) fn open_files(&self) -> usize {
+        self.lock().databases.len()
+    }
+
+    /// Closes what nobody uses: each file that is open keeps some megabytes of it in memory.
+    pub(crate) fn close_idle(&self) {
+        let idle: Vec<_> = {
+            let mut open = self.lock();
+            let is_idle = |database: &Arc<Database>| Arc::strong_count(database) == 1;
+            open.databases
+                .extract_if(|_, (_, database)| is_idle(database))
+                .collect()
+        };
+        // Closing writes to the disk, which others need not wait for.
+        drop(idle);
+    }
+
     /// The ids of the projects that something is kept of, in no order.
     pub fn projects(&self, owner: &Owner) -> Result<Vec<String>, ContextError> {
         let folder = self.folder.join(owner.id());

@@ -20,6 +20,8 @@ use crate::{ContextError, Database, Owner};
 
 /// Earlier checkpoints that are named beside the one to resume.
 const EARLIER: usize = 5;
+/// The longest error message, in bytes.
+const MOST_ERROR: usize = 16 * 1024;
 /// Known fixes that are shown beside a new one.
 const KNOWN_FIXES: usize = 3;
 
@@ -49,7 +51,9 @@ fn prompt<A: DeserializeOwned + JsonSchema + Send + 'static>(
         let desk = at.clone();
         async move {
             let owner = desk.owner(&cx).map_err(for_user)?;
-            let messages = desk.block(move |desk| write(desk, &owner, args)).await;
+            let whose = owner.clone();
+            let write = move |desk: &Desk| write(desk, &whose, args);
+            let messages = desk.block_read(&owner, write).await;
             messages.map(Messages::new).map_err(for_user)
         }
     };
@@ -169,6 +173,12 @@ fn record_fix(
     owner: &Owner,
     args: RecordFix,
 ) -> Result<Vec<PromptMessage>, ContextError> {
+    if args.error_msg.len() > MOST_ERROR {
+        return Err(ContextError::refused(format!(
+            "`error_msg` has {} bytes, and {MOST_ERROR} are allowed; keep the lines that name the error",
+            args.error_msg.len()
+        )));
+    }
     let project = given(args.project_path);
     let mut databases: Vec<_> = desk.library().known_shared(owner)?.into_iter().collect();
     let shared = databases.len();

@@ -68,7 +68,7 @@ impl Published {
         let mut shelf = shelf.lock().await;
         let seen = std::mem::take(&mut shelf.seen);
         let its_owner = owner.clone();
-        let looked = desk.block(move |desk| look::look(desk, &its_owner, seen));
+        let looked = desk.block_read(&owner, move |desk| look::look(desk, &its_owner, seen));
         let seen = match looked.await {
             Ok(seen) => seen,
             Err(error) => {

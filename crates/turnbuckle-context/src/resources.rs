@@ -140,7 +140,7 @@ pub(crate) async fn read_item(
 ) -> Result<Contents, RequestError> {
     let owner = desk.owner(cx).map_err(for_reader)?;
     let known = desk
-        .block(move |desk| desk.find_item(&owner, &id))
+        .block_read(&owner.clone(), move |desk| desk.find_item(&owner, &id))
         .await
         .map_err(for_reader)?;
     if known.item.kind != kind {
@@ -152,7 +152,7 @@ pub(crate) async fn read_item(
 async fn read_skill(desk: &Desk, name: String, cx: &Context) -> Result<Contents, RequestError> {
     let owner = desk.owner(cx).map_err(for_reader)?;
     let item = desk
-        .block(move |desk| {
+        .block_read(&owner.clone(), move |desk| {
             let shared = desk.library().known_shared(&owner)?;
             let found = shared.map(|shared| memory::find_skill(&shared, &name));
             let found = found.transpose()?.flatten();
@@ -172,7 +172,9 @@ pub(crate) async fn read_collection(
 ) -> Result<Contents, RequestError> {
     let owner = desk.owner(cx).map_err(for_reader)?;
     let found = desk
-        .block(move |desk| collections::find(desk.library(), &owner, &name))
+        .block_read(&owner.clone(), move |desk| {
+            collections::find(desk.library(), &owner, &name)
+        })
         .await
         .map_err(for_reader)?;
     let found = found.ok_or_else(RequestError::not_found)?;
@@ -229,7 +231,8 @@ pub(crate) async fn complete_id(
     cx: &Context,
 ) -> Result<Vec<String>, RequestError> {
     let owner = desk.owner(cx).map_err(for_reader)?;
-    let ids = desk.block(move |desk| {
+    let whose = owner.clone();
+    let ids = desk.block_read(&whose, move |desk| {
         let library = desk.library();
         let databases: Vec<_> = match typed.arguments.get("project_path") {
             Some(path) => desk.look(&owner, path)?.1.into_iter().collect(),
@@ -263,7 +266,8 @@ pub(crate) async fn complete_skill(
     cx: &Context,
 ) -> Result<Vec<String>, RequestError> {
     let owner = desk.owner(cx).map_err(for_reader)?;
-    let names = desk.block(move |desk| {
+    let whose = owner.clone();
+    let names = desk.block_read(&whose, move |desk| {
         let Some(shared) = desk.library().known_shared(&owner)? else {
             return Ok(Vec::new());
         };
@@ -281,7 +285,8 @@ pub(crate) async fn complete_project(
     cx: &Context,
 ) -> Result<Vec<String>, RequestError> {
     let owner = desk.owner(cx).map_err(for_reader)?;
-    let roots = desk.block(move |desk| {
+    let whose = owner.clone();
+    let roots = desk.block_read(&whose, move |desk| {
         let projects = desk.known_projects(&owner)?;
         Ok(fitting(
             projects.into_iter().map(|project| project.root),

@@ -10,6 +10,8 @@ use crate::embedding::Embedder;
 use crate::memory::HalfLife;
 use crate::{Library, Owners, Trace, debug_log_resources, prompts, published, resources, tools};
 
+/// What each of several owners may keep, in bytes.
+const QUOTA: u64 = 4 << 30;
 /// What a model is told about the server before it uses it.
 const INSTRUCTIONS: &str = "\
 Memory that outlives this conversation, and search in repositories. project_path is the absolute path of the project.
@@ -35,17 +37,27 @@ pub struct ContextServer {
     embedder: Option<Arc<dyn Embedder>>,
     half_life: HalfLife,
     first_index: Duration,
+    deadline: Duration,
+    index_deadline: Duration,
+    quota: Option<u64>,
 }
 
 impl ContextServer {
     /// Serves what is kept in a library, to its owners.
     pub fn new(library: Library, owners: Owners) -> Self {
+        let quota = match owners {
+            Owners::One(_) => None,
+            Owners::ByPrincipal => Some(QUOTA),
+        };
         Self {
             library,
             owners,
             embedder: None,
             half_life: HalfLife::default(),
             first_index: Duration::from_secs(5),
+            deadline: Duration::from_secs(30),
+            index_deadline: Duration::from_secs(30 * 60),
+            quota,
         }
     }
 
@@ -69,6 +81,29 @@ impl ContextServer {
         self
     }
 
+    /// Limits how long a call waits for its turn, and how long a search then takes; by default thirty seconds each.
+    ///
+    /// What takes longer is stopped, and the answer says so. What a caller has saved by then is saved.
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.deadline = limit;
+        self
+    }
+
+    /// Limits how long indexing takes; by default half an hour. An index that is stopped is as it was before.
+    pub fn index_deadline(mut self, limit: Duration) -> Self {
+        self.index_deadline = limit;
+        self
+    }
+
+    /// Limits how many bytes each owner may keep, or lets everyone keep what the disk has room for.
+    ///
+    /// By default it is 4 GiB for each caller where there are several, and there is no limit for one person. Who has
+    /// reached it can read and delete, and add nothing.
+    pub fn quota(mut self, bytes: Option<u64>) -> Self {
+        self.quota = bytes;
+        self
+    }
+
     /// Puts the server together. Nothing is read or written before somebody asks.
     pub fn build(self) -> Server {
         let publishes_skills = matches!(self.owners, Owners::One(_));
@@ -80,6 +115,9 @@ impl ContextServer {
                 embedder: self.embedder,
                 half_life: self.half_life,
                 first_index: self.first_index,
+                deadline: self.deadline,
+                index_deadline: self.index_deadline,
+                quota: self.quota,
             },
         );
         let mut server = Server::new("turnbuckle", env!("CARGO_PKG_VERSION"))

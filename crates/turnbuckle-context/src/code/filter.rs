@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 
 use super::CodeQuery;
 use crate::ContextError;
-use crate::index::Tree;
+use crate::index::{MOST_WILDCARDS, Tree, wildcards};
 
 /// A pattern with more alternatives than these is refused.
 const MOST_ALTERNATIVES: usize = 256;
@@ -44,6 +44,11 @@ impl Filter {
         if path.len() > LONGEST_PATH {
             return Err(ContextError::refused(format!(
                 "`path` has more than {LONGEST_PATH} bytes; give a shorter one"
+            )));
+        }
+        if wildcards(path) > MOST_WILDCARDS {
+            return Err(ContextError::refused(format!(
+                "`path` has more than {MOST_WILDCARDS} of `*`, `?`, `[` and `{{`; give a simpler one"
             )));
         }
         let path = path.replace('\\', "/");

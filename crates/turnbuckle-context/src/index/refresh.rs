@@ -27,6 +27,19 @@ pub struct Refreshed {
     pub redacted: BTreeMap<Arc<str>, usize>,
 }
 
+impl Refreshed {
+    /// A tree that was not looked at.
+    pub(crate) fn unchecked(tree: Tree) -> Self {
+        Self {
+            tree,
+            freshness: Freshness::Unknown,
+            read: 0,
+            removed: 0,
+            redacted: BTreeMap::new(),
+        }
+    }
+}
+
 /// How true an index is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -102,13 +115,7 @@ pub(crate) fn refresh_folder(
             redacted: done.redacted,
             tree: *tree,
         },
-        Ended::Lost | Ended::Stopped => Refreshed {
-            tree: tree.clone(),
-            freshness: Freshness::Unknown,
-            read: 0,
-            removed: 0,
-            redacted: BTreeMap::new(),
-        },
+        Ended::Lost | Ended::Stopped => Refreshed::unchecked(tree.clone()),
     };
     clean(db, &mut || begun.elapsed() < budget)?;
     Ok(refreshed)

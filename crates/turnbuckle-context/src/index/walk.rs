@@ -17,7 +17,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 use self::rules::{Rules, Unsound};
 use super::generated::{is_binary_name, is_generated_name};
 use super::text::beginning;
-use super::{IndexOptions, LeftOut};
+use super::{IndexOptions, LeftOut, MOST_WILDCARDS, wildcards};
 use crate::ContextError;
 use crate::folder::{Entry, EntryKind, Folder};
 
@@ -26,6 +26,8 @@ const MOST_FILES: usize = 200_000;
 const LONGEST_PATH: usize = 1_000;
 const MOST_PATTERNS: usize = 100;
 const LONGEST_PATTERN: usize = 500;
+/// All patterns together, in bytes.
+const LONGEST_PATTERNS: usize = 10_000;
 /// How often somebody is asked whether to go on.
 const BREATH: usize = 256;
 
@@ -62,6 +64,12 @@ impl Wanted {
         if options.include.len() + options.exclude.len() > MOST_PATTERNS {
             return Err(ContextError::refused(format!(
                 "there are more than {MOST_PATTERNS} patterns; use fewer and wider ones"
+            )));
+        }
+        let patterns = options.include.iter().chain(&options.exclude);
+        if patterns.map(String::len).sum::<usize>() > LONGEST_PATTERNS {
+            return Err(ContextError::refused(format!(
+                "the patterns have more than {LONGEST_PATTERNS} bytes together; use fewer and wider ones"
             )));
         }
         let mut builder = OverrideBuilder::new(root);
@@ -299,6 +307,12 @@ fn checked(pattern: &str) -> Result<&str, ContextError> {
     if plain.trim().is_empty() || plain.starts_with('!') || plain.len() > LONGEST_PATTERN {
         return Err(ContextError::refused(format!(
             "`{}` cannot be used as a pattern; write a glob such as `src/**/*.rs`, without `!`",
+            shortened(pattern)
+        )));
+    }
+    if wildcards(plain) > MOST_WILDCARDS {
+        return Err(ContextError::refused(format!(
+            "`{}` has more than {MOST_WILDCARDS} of `*`, `?`, `[` and `{{`; write several simpler patterns",
             shortened(pattern)
         )));
     }

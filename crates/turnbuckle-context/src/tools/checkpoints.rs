@@ -159,7 +159,7 @@ struct Listed {
 
 async fn list(desk: Desk, args: ListArgs, cx: Context) -> Result<Listed, ContextError> {
     let owner = desk.owner(&cx)?;
-    desk.block(move |desk| {
+    desk.block_read(&owner.clone(), move |desk| {
         let (project, database) = desk.look(&owner, &args.project_path)?;
         let Some(database) = database else {
             return Ok(Listed::default());

@@ -49,7 +49,8 @@ struct Created {
 async fn create(desk: Desk, args: CreateArgs, cx: Context) -> Result<Created, ContextError> {
     let owner = desk.owner(&cx)?;
     let created = desk
-        .block(move |desk| {
+        .block(&owner.clone(), move |desk| {
+            desk.check_quota(&owner)?;
             let library = desk.library();
             let name = &args.collection_name;
             let made = collections::create(library, &owner, name, args.vector_size.into())?;
@@ -86,7 +87,7 @@ struct Deleted {
 async fn delete(desk: Desk, args: DeleteArgs, cx: Context) -> Result<Deleted, ContextError> {
     let owner = desk.owner(&cx)?;
     let deleted = desk
-        .block(move |desk| {
+        .block(&owner.clone(), move |desk| {
             let library = desk.library();
             let name = args.collection_name;
             let Removed {
@@ -136,7 +137,7 @@ const MOST: usize = 100;
 
 async fn list(desk: Desk, _: ListArgs, cx: Context) -> Result<Listed, ContextError> {
     let owner = desk.owner(&cx)?;
-    desk.block(move |desk| {
+    desk.block_read(&owner.clone(), move |desk| {
         let all = collections::list(desk.library(), &owner)?;
         let projects = desk.known_projects(&owner)?;
         let left_out = all.len().saturating_sub(MOST);

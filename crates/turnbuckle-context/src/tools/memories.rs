@@ -47,8 +47,10 @@ pub(super) async fn save(
     draft: Draft,
 ) -> Result<(String, Receipt), ContextError> {
     let owner = desk.owner(cx)?;
+    let whose = owner.clone();
     let (saved, database) = desk
-        .block(move |desk| {
+        .block(&whose, move |desk| {
+            desk.check_quota(&owner)?;
             let (draft, database) = match project_path {
                 Some(path) => {
                     let (project, database) = desk.open(&owner, &path)?;
@@ -60,7 +62,7 @@ pub(super) async fn save(
             Ok((saved, database))
         })
         .await?;
-    desk.embed_soon(&database);
+    desk.embed_soon(&whose, &database);
     desk.publish(cx).await;
     log(cx, &saved).await;
     Ok((saved.item.id.clone(), Receipt::of(&saved)))
@@ -124,6 +126,22 @@ impl Receipt {
     }
 }
 
+/// The longest question, in bytes.
+pub(super) const MOST_QUERY: usize = 4 * 1024;
+/// The longest error message that is looked for, in bytes.
+const MOST_ERROR: usize = 16 * 1024;
+
+/// Refuses an argument that is too long, and says how long it may be.
+pub(super) fn check_length(name: &str, text: &str, most: usize) -> Result<(), ContextError> {
+    match text.len() <= most {
+        true => Ok(()),
+        false => Err(ContextError::refused(format!(
+            "`{name}` has {} bytes, and {most} are allowed; ask with the words that matter",
+            text.len()
+        ))),
+    }
+}
+
 /// What a search in memory asks for.
 pub(super) struct Search<'a> {
     pub(super) kind: Kind,
@@ -159,13 +177,19 @@ pub(super) async fn search(
         project_path,
         wanted,
     } = search;
+    let (name, most) = match kind {
+        // It is pasted as a program printed it.
+        Kind::Remediation => ("error_msg", MOST_ERROR),
+        Kind::Checkpoint | Kind::Skill => ("query", MOST_QUERY),
+    };
+    check_length(name, &text, most)?;
     let path = project_path.as_deref().unwrap_or_default();
     let place = Place::of(wanted.cursor.as_deref(), &[kind.as_str(), &text, path])?;
     let reach = place.reach(limit);
     let (dense, embeddings) = desk.dense(&text).await;
     let offset = place.offset();
     let (hits, known, root) = desk
-        .block(move |desk| {
+        .block_read(&owner.clone(), move |desk| {
             let (project, databases) = searched(desk, &owner, kind, project_path.as_deref())?;
             let query = MemoryQuery {
                 limit: reach,

@@ -88,15 +88,19 @@ struct ProjectStatus {
 
 async fn status(desk: Desk, args: StatusArgs, cx: Context) -> Result<Status, ContextError> {
     let owner = desk.owner(&cx)?;
+    let whose = owner.clone();
     if let Some(id) = args.operation_id {
         let operation = desk
-            .block(move |desk| desk.find_operation(&owner, &id))
+            .block_read(&owner.clone(), move |desk| desk.find_operation(&owner, &id))
             .await?;
         return Ok(Status::of(operation));
     }
     let project = match args.project_path {
         None => None,
-        Some(path) => Some(desk.block(move |desk| project(desk, &owner, &path)).await?),
+        Some(path) => {
+            let work = move |desk: &Desk| project(desk, &owner, &path);
+            Some(desk.block(&whose, work).await?)
+        }
     };
     Ok(Status {
         project,

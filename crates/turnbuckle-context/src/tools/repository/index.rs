@@ -18,7 +18,7 @@ use super::state::left_out;
 use crate::answer::{Readable, visible};
 use crate::desk::Desk;
 use crate::index::{self, IndexOptions, Indexed, Step};
-use crate::{ContextError, Database, Project, failure, operations};
+use crate::{ContextError, Database, Owner, Project, failure, operations};
 
 /// How often it is noted that an operation is still being done; one that is silent for an hour is taken for dead.
 const BEAT: Duration = Duration::from_secs(10 * 60);
@@ -77,9 +77,11 @@ pub(super) async fn index(
         max_file_size: args.max_file_size.unwrap_or(1 << 20),
         force: args.force.unwrap_or(false),
     };
+    let whose = owner.clone();
     let (project, database, begun) = desk
-        .block(move |desk| {
-            let (project, database) = desk.open(&owner, &path)?;
+        .block(&owner, move |desk| {
+            desk.check_quota(&whose)?;
+            let (project, database) = desk.open(&whose, &path)?;
             let begun = Begun::new(&database, "index_repository")?;
             Ok((project, database, begun))
         })
@@ -87,8 +89,8 @@ pub(super) async fn index(
     // Whoever asks by this id learns how it ended, also if the answer is lost.
     let data = json!({ "message": "indexing", "operation_id": begun.id() });
     cx.log_as(LogLevel::Info, Some("index"), data).await;
-    let answer = run(&desk, &cx, project, &database, begun, options).await?;
-    desk.embed_soon(&database);
+    let answer = run(&desk, &cx, &owner, project, &database, begun, options).await?;
+    desk.embed_soon(&owner, &database);
     desk.publish(&cx).await;
     Ok(answer)
 }
@@ -100,6 +102,7 @@ pub(super) async fn index(
 async fn run(
     desk: &Desk,
     cx: &Context,
+    owner: &Owner,
     project: Project,
     database: &Arc<Database>,
     begun: Begun,
@@ -108,10 +111,12 @@ async fn run(
     let (tell, mut heard) = watch::channel(Step::default());
     let (kept, id) = (database.clone(), begun.id().to_owned());
     let database = database.clone();
-    let mut work = Box::pin(desk.block_long(move |desk| {
-        let mut watch = |step| match tell.send(step) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
+    let whose = owner.clone();
+    let mut work = Box::pin(desk.block_long(owner, move |desk, limit| {
+        let mut has_room = desk.room_watch(&whose);
+        let mut watch = |step| match tell.send(step).is_ok() && !limit.is_over() && has_room() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         };
         let (root, branch) = (project.folder(), project.branch());
         let redactor = desk.redactor();
@@ -121,6 +126,14 @@ async fn run(
                 &database, &folder, root, branch, &options, redactor, &mut watch,
             )
         });
+        let done = match done {
+            // It was stopped for one of these reasons.
+            Err(ContextError::Cancelled) => limit
+                .check()
+                .and_then(|()| desk.check_quota(&whose))
+                .and(Err(ContextError::Cancelled)),
+            done => done,
+        };
         close(begun, done, options)
     }));
     let mut beat = tokio::time::interval_at(Instant::now() + BEAT, BEAT);
@@ -135,7 +148,9 @@ async fn run(
             _ = beat.tick() => {
                 let (database, id) = (kept.clone(), id.clone());
                 // Whether or not it could be noted, the work goes on.
-                let _ = desk.block(move |_| operations::touch(&database, &id)).await;
+                let _ = desk
+                    .block(owner, move |_| operations::touch(&database, &id))
+                    .await;
             }
         }
     }

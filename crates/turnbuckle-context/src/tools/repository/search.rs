@@ -17,11 +17,14 @@ use crate::code::{self, ChunkHit, CodeQuery, FileHit};
 use crate::dense::Embeddings;
 use crate::desk::Desk;
 use crate::index::{self, Freshness, IndexOptions, Refreshed, Tree};
-use crate::tools::memories::{Page, rounded};
+use crate::limit::WorkLimit;
+use crate::tools::memories::{MOST_QUERY, Page, check_length, rounded};
 use crate::{ContextError, Database, Owner, Project};
 
 /// How much longer than its work a search waits for the first index of a project.
 const GRACE: Duration = Duration::from_secs(2);
+/// The longest name of a language, in bytes.
+const MOST_LANGUAGE: usize = 100;
 /// How long a search may look for changed files first.
 const REFRESH: Duration = Duration::from_millis(150);
 
@@ -92,6 +95,12 @@ pub(super) async fn search(
         path,
         wanted,
     } = args;
+    check_length("query", &query, MOST_QUERY)?;
+    check_length(
+        "language",
+        language.as_deref().unwrap_or_default(),
+        MOST_LANGUAGE,
+    )?;
     let filters = [&language, &path].map(|filter| filter.as_deref().unwrap_or_default());
     let parts = ["code", &query, &project_path, filters[0], filters[1]];
     let place = Place::of(wanted.cursor.as_deref(), &parts)?;
@@ -104,26 +113,27 @@ pub(super) async fn search(
         dense,
         ..CodeQuery::new(&query)
     };
-    let (tree, freshness, database) = current(&desk, owner, project_path).await?;
+    let (tree, freshness, database) = current(&desk, owner.clone(), project_path).await?;
     let searched = (tree.clone(), database.clone());
-    let (found, known) = desk
-        .block(move |desk| {
+    let whose = owner.clone();
+    let (found, known, is_full) = desk
+        .block_read(&owner, move |desk| {
             let (tree, database) = searched;
             let found = code::search(&database, &tree, &asked)?;
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
             let found: Vec<_> = page.map(|file| clean(desk, file)).collect();
-            Ok((found, known))
+            Ok((found, known, desk.is_full(&whose)))
         })
         .await?;
-    let index = IndexState::of(&tree, freshness);
-    if index.state() != State::Fresh {
+    let index = IndexState::of(&tree, freshness).full(is_full);
+    if index.state() != State::Fresh && !is_full {
         let data =
             json!({ "message": "the index is being brought up to date", "state": index.state() });
         cx.log_as(LogLevel::Notice, Some("index"), data).await;
-        catch_up(&desk, &database, tree);
+        catch_up(&desk, &owner, &database, tree);
     }
-    desk.embed_soon(&database);
+    desk.embed_soon(&owner, &database);
     let words = words(&query);
     let results = wanted.fit(&found, |file, mode| File::of(file, mode, &words));
     Ok(Hits {
@@ -143,10 +153,11 @@ async fn current(
     owner: Owner,
     path: String,
 ) -> Result<(Tree, Freshness, Arc<Database>), ContextError> {
+    let whose = owner.clone();
     let (project, database, known) = desk
-        .block(move |desk| {
-            let (project, database) = desk.open(&owner, &path)?;
-            let known = refreshed(desk, &project, &database)?;
+        .block(&owner, move |desk| {
+            let (project, database) = desk.open(&whose, &path)?;
+            let known = refreshed(desk, &whose, &project, &database)?;
             Ok((project, database, known))
         })
         .await?;
@@ -154,7 +165,11 @@ async fn current(
         return Ok((known.tree, known.freshness, database));
     }
     let its_database = database.clone();
-    let work = desk.block_long(move |desk| first_index(desk, &project, &its_database));
+    let whose = owner.clone();
+    let work = desk.block_long(&owner, move |desk, limit| {
+        desk.check_quota(&whose)?;
+        first_index(desk, &project, &its_database, limit)
+    });
     // Others may be indexing for minutes before it is this one's turn.
     let waited = tokio::time::timeout(desk.first_index() + GRACE, work).await;
     let tree = waited.unwrap_or(Err(ContextError::Cancelled));
@@ -169,6 +184,7 @@ async fn current(
 
 fn refreshed(
     desk: &Desk,
+    owner: &Owner,
     project: &Project,
     database: &Database,
 ) -> Result<Option<Refreshed>, ContextError> {
@@ -178,6 +194,9 @@ fn refreshed(
     };
     // Another branch may have been checked out since.
     project.branch().clone_into(&mut tree.branch);
+    if desk.is_full(owner) {
+        return Ok(Some(Refreshed::unchecked(tree)));
+    }
     let folder = desk.library().open_folder(&tree.root)?;
     let mut go_on = || true;
     index::refresh_folder(
@@ -191,9 +210,14 @@ fn refreshed(
     .map(Some)
 }
 
-fn first_index(desk: &Desk, project: &Project, database: &Database) -> Result<Tree, ContextError> {
+fn first_index(
+    desk: &Desk,
+    project: &Project,
+    database: &Database,
+    limit: &WorkLimit,
+) -> Result<Tree, ContextError> {
     let begun = Instant::now();
-    let mut watch = |_| match begun.elapsed() < desk.first_index() {
+    let mut watch = |_| match begun.elapsed() < desk.first_index() && !limit.is_over() {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };

@@ -7,10 +7,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Database;
 use crate::answer::{plural, time, visible};
 use crate::desk::Desk;
 use crate::index::{self, Freshness, Tree};
+use crate::{Database, Owner};
 
 /// How long a refresh may go on when nobody waits for it.
 const AFTERWARDS: Duration = Duration::from_secs(120);
@@ -35,6 +35,9 @@ pub(in crate::tools) struct IndexState {
     #[serde(skip_serializing_if = "is_zero")]
     stale_files: u64,
     refreshed_at: String,
+    /// It stays as it is, because its owner may keep no more.
+    #[serde(skip)]
+    is_full: bool,
 }
 
 impl IndexState {
@@ -50,7 +53,14 @@ impl IndexState {
             state,
             stale_files,
             refreshed_at: time(tree.refreshed),
+            is_full: false,
         }
+    }
+
+    /// Notes whether its owner may keep no more, so that it is not brought up to date.
+    pub(in crate::tools) fn full(mut self, is_full: bool) -> Self {
+        self.is_full = is_full;
+        self
     }
 
     pub(in crate::tools) fn state(&self) -> State {
@@ -63,6 +73,11 @@ impl IndexState {
         let (stale, at) = (self.stale_files, &self.refreshed_at);
         match self.state {
             State::Fresh => format!("{files}, fresh"),
+            State::Stale | State::Unchecked if self.is_full => {
+                format!(
+                    "{files}, as of {at}; not brought up to date: your data has reached its limit"
+                )
+            }
             State::Stale => format!("{files}; {stale} changed since and are being read"),
             State::Unchecked => format!("{files}, as of {at}; being brought up to date"),
         }
@@ -122,16 +137,18 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// Reads the rest of what a refresh had no time for, while nobody waits.
-pub(in crate::tools) fn catch_up(desk: &Desk, database: &Arc<Database>, tree: Tree) {
+pub(in crate::tools) fn catch_up(desk: &Desk, owner: &Owner, database: &Arc<Database>, tree: Tree) {
     let Some(turn) = desk.take_turn(&tree.root) else {
         return;
     };
-    let (desk, database) = (desk.clone(), database.clone());
+    let (desk, owner, database) = (desk.clone(), owner.clone(), database.clone());
     tokio::spawn(async move {
-        let work = desk.block_long(move |desk| {
+        let whose = owner.clone();
+        let work = desk.block_long(&owner, move |desk, _| {
             let _turn = turn;
             let folder = desk.library().open_folder(&tree.root)?;
-            let (redactor, mut go_on) = (desk.redactor(), || true);
+            let redactor = desk.redactor();
+            let mut go_on = desk.room_watch(&whose);
             index::refresh_folder(&database, &folder, &tree, redactor, AFTERWARDS, &mut go_on)
         });
         if let Err(error) = work.await {

@@ -171,3 +171,132 @@ async fn what_is_above_an_allowed_folder_is_not_read() {
     assert_eq!(found["results"].as_array().unwrap().len(), 1, "{found}");
     assert_eq!(found["results"][0]["path"], "lib.rs");
 }
+
+#[tokio::test]
+async fn arguments_that_are_too_long_or_too_complex_are_named() {
+    let place = Place::new();
+    place.write("a.rs", "fn a() {}\n");
+    let mut peer = Peer::connect(place.server()).await;
+    let path = place.path();
+    let (long, stars) = ("word ".repeat(820), "*a".repeat(33));
+    for (tool, args, hint) in [
+        (
+            "repository_search",
+            json!({ "query": long, "project_path": path }),
+            "`query` has 4100 bytes, and 4096 are allowed",
+        ),
+        (
+            "checkpoint_search",
+            json!({ "query": long, "project_path": path }),
+            "`query` has 4100 bytes",
+        ),
+        ("skill_search", json!({ "query": long }), "`query` has 4100"),
+        (
+            "remediation_search",
+            json!({ "error_msg": long.repeat(4) }),
+            "`error_msg` has 16400 bytes, and 16384 are allowed",
+        ),
+        (
+            "repository_search",
+            json!({ "query": "a", "project_path": path, "path": stars }),
+            "`path` has more than 32",
+        ),
+        (
+            "repository_search",
+            json!({ "query": "a", "project_path": path, "language": long }),
+            "`language` has",
+        ),
+        (
+            "index_repository",
+            json!({ "path": path, "include_patterns": [stars] }),
+            "more than 32",
+        ),
+        (
+            "index_repository",
+            json!({ "path": path, "exclude_patterns": vec!["x".repeat(400); 26] }),
+            "10000 bytes together",
+        ),
+    ] {
+        let failure = peer.call_tool(tool, args).await.expect_failure();
+        assert!(failure.contains(hint), "{hint}: {failure}");
+    }
+    let args = json!({ "query": &long[..4095], "project_path": path });
+    let found = peer.call_tool("repository_search", args).await;
+    assert_ne!(found.expect_result()["isError"], true);
+}
+
+#[tokio::test]
+async fn a_search_that_takes_too_long_is_stopped_and_says_so() {
+    let place = Place::new();
+    place.write("a.rs", "fn weather() {}\n");
+    let search = json!({ "query": "weather", "project_path": place.path() });
+    let mut peer = Peer::connect(place.server()).await;
+    call(&mut peer, "repository_search", search.clone()).await;
+    let one = Owners::One(Owner::user("ada"));
+    let hasty = place.builder(one).deadline(Duration::from_nanos(1)).build();
+    let mut peer = Peer::connect(hasty).await;
+    let args = json!({ "query": "weather", "project_path": place.path() });
+    let failure = peer.call_tool("checkpoint_search", args).await;
+    let failure = failure.expect_failure();
+    assert!(failure.contains("longer than 1ns"), "{failure}");
+    let one = Owners::One(Owner::user("ada"));
+    let builder = place.builder(one);
+    let hasty = builder.index_deadline(Duration::from_nanos(1)).build();
+    let mut peer = Peer::connect(hasty).await;
+    let args = json!({ "path": place.path(), "force": true });
+    let failure = peer.call_tool("index_repository", args).await;
+    let failure = failure.expect_failure();
+    assert!(failure.contains("longer than 1ns"), "{failure}");
+}
+
+#[tokio::test]
+async fn who_has_reached_the_quota_can_read_and_delete_but_not_add() {
+    let place = Place::new();
+    place.write("a.rs", "fn weather() {}\n");
+    let path = place.path();
+    let one = || Owners::One(Owner::user("ada"));
+    let mut peer = Peer::connect(place.server()).await;
+    call(
+        &mut peer,
+        "index_repository",
+        json!({ "path": place.path() }),
+    )
+    .await;
+    let save = |content: String| json!({ "content": content, "project_path": path });
+    let kept = call(&mut peer, "checkpoint_save", save("kept".to_owned())).await;
+    assert_eq!(kept["is_new"], true);
+    // Each with words of its own, which all take room.
+    for number in 0..20 {
+        let words: Vec<_> = (0..2_000).map(|word| format!("w{number}x{word}")).collect();
+        call(&mut peer, "checkpoint_save", save(words.join(" "))).await;
+    }
+    let full = place.builder(one()).quota(Some(400_000)).build();
+    let mut peer = Peer::connect(full).await;
+    for (tool, args) in [
+        ("checkpoint_save", save("another".to_owned())),
+        ("index_repository", json!({ "path": path })),
+        (
+            "skill_save",
+            json!({ "name": "a", "description": "b", "content": "c" }),
+        ),
+    ] {
+        let failure = peer.call_tool(tool, args).await.expect_failure();
+        assert!(failure.contains("reached its limit"), "{tool}: {failure}");
+        assert!(failure.contains("of 400 kB are used"), "{tool}: {failure}");
+    }
+    let search = json!({ "query": "kept", "project_path": path });
+    let found = call(&mut peer, "checkpoint_search", search).await;
+    assert_eq!(found["checkpoints"].as_array().unwrap().len(), 1, "{found}");
+    place.write("b.rs", "fn weather_again() {}\n");
+    let search = json!({ "query": "weather", "project_path": path });
+    let text = peer.call_tool("repository_search", search).await.text();
+    assert!(text.contains("a.rs"), "{text}");
+    assert!(text.contains("not brought up to date"), "{text}");
+
+    let listed = call(&mut peer, "collection_list", json!({})).await;
+    let name = listed["collections"][0]["name"].clone();
+    let args = json!({ "collection_name": name });
+    call(&mut peer, "collection_delete", args).await;
+    // The file is as large as before, and the room in it is free.
+    call(&mut peer, "checkpoint_save", save("another".to_owned())).await;
+}

@@ -1,0 +1,186 @@
+//! Places for work, given to owners in turn.
+//!
+//! A queue that is served in the order of arrival belongs to whoever asks most. Here each owner has a queue of its own,
+//! and the queues are served in turn; where there are several owners, none of them ever has all places.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::{ContextError, Owner};
+
+/// Places for work. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Slots(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    most_per_owner: usize,
+    most_waiting: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    /// How many places each owner has.
+    busy: HashMap<Owner, usize>,
+    /// The owners that wait for one, in turn. No queue is empty.
+    waiting: VecDeque<(Owner, VecDeque<Waiter>)>,
+    /// Numbers those who wait.
+    next_id: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    id: u64,
+    ready: oneshot::Sender<()>,
+}
+
+/// A place, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    slots: Slots,
+    owner: Owner,
+}
+
+impl Slots {
+    /// So many places, of which one owner has at most so many, and so many calls of one owner that may wait.
+    pub(crate) fn new(count: usize, most_per_owner: usize, most_waiting: usize) -> Self {
+        Self(Arc::new(Shared {
+            most_per_owner: most_per_owner.max(1),
+            most_waiting,
+            state: Mutex::new(State {
+                free: count,
+                busy: HashMap::new(),
+                waiting: VecDeque::new(),
+                next_id: 0,
+            }),
+        }))
+    }
+
+    /// Waits for a place. Refuses if too many calls of this owner wait already.
+    pub(crate) async fn acquire(&self, owner: &Owner) -> Result<Slot, ContextError> {
+        let (ready, mut is_ready) = oneshot::channel();
+        let id = {
+            let mut state = self.lock();
+            state.next_id += 1;
+            let id = state.next_id;
+            let queue = state.queue(owner);
+            if queue.len() >= self.0.most_waiting {
+                return Err(ContextError::refused(
+                    "too many of your calls are waiting already; wait for some of their answers",
+                ));
+            }
+            queue.push_back(Waiter { id, ready });
+            state.serve(self.0.most_per_owner);
+            id
+        };
+        let mut waiting = Waiting {
+            slots: self,
+            owner,
+            id: Some(id),
+        };
+        // By reference: were it dropped before `waiting`, nobody would know whether the place was given.
+        let _ = (&mut is_ready).await;
+        waiting.id = None;
+        Ok(Slot {
+            slots: self.clone(),
+            owner: owner.clone(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_back(&self, owner: &Owner) {
+        let mut state = self.lock();
+        state.give_back(owner);
+        state.serve(self.0.most_per_owner);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.slots.give_back(&self.owner);
+    }
+}
+
+/// A call that waits. One that is given up leaves its queue, or the place that it was just given.
+struct Waiting<'a> {
+    slots: &'a Slots,
+    owner: &'a Owner,
+    id: Option<u64>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id else { return };
+        if !self.slots.lock().forget(self.owner, id) {
+            self.slots.give_back(self.owner);
+        }
+    }
+}
+
+impl State {
+    /// The queue of an owner; a new one is served last.
+    fn queue(&mut self, owner: &Owner) -> &mut VecDeque<Waiter> {
+        let known = self.waiting.iter().position(|(one, _)| one == owner);
+        let at = known.unwrap_or_else(|| {
+            self.waiting.push_back((owner.clone(), VecDeque::new()));
+            self.waiting.len() - 1
+        });
+        &mut self.waiting[at].1
+    }
+
+    /// Gives free places to those who wait.
+    fn serve(&mut self, most_per_owner: usize) {
+        while self.free > 0 {
+            let may = |owner: &Owner| self.busy.get(owner).copied().unwrap_or(0) < most_per_owner;
+            let Some(next) = self.waiting.iter().position(|(owner, _)| may(owner)) else {
+                return;
+            };
+            let Some((owner, mut queue)) = self.waiting.remove(next) else {
+                return;
+            };
+            let waiter = queue.pop_front();
+            if !queue.is_empty() {
+                self.waiting.push_back((owner.clone(), queue));
+            }
+            if waiter.is_some_and(|waiter| waiter.ready.send(()).is_ok()) {
+                self.free -= 1;
+                *self.busy.entry(owner).or_default() += 1;
+            }
+        }
+    }
+
+    fn give_back(&mut self, owner: &Owner) {
+        self.free += 1;
+        if let Some(count) = self.busy.get_mut(owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.busy.remove(owner);
+            }
+        }
+    }
+
+    /// Takes a call out of its queue. Says whether it was there: otherwise it has a place.
+    fn forget(&mut self, owner: &Owner, id: u64) -> bool {
+        let Some(at) = self.waiting.iter().position(|(one, _)| one == owner) else {
+            return false;
+        };
+        let queue = &mut self.waiting[at].1;
+        let before = queue.len();
+        queue.retain(|waiter| waiter.id != id);
+        let was_there = queue.len() < before;
+        if queue.is_empty() {
+            self.waiting.remove(at);
+        }
+        was_there
+    }
+}
+
+#[cfg(test)]
+mod tests;
