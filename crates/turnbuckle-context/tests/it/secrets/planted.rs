@@ -270,7 +270,7 @@ impl Dice {
         (self.0 >> 33) as usize % most
     }
 
-    fn text(&mut self, alphabet: &str, length: usize) -> String {
+    pub(crate) fn text(&mut self, alphabet: &str, length: usize) -> String {
         let alphabet = alphabet.as_bytes();
         let mut pick = || char::from(alphabet[self.below(alphabet.len())]);
         // Ends that are no letter would be cut off as punctuation by those who read it.
