@@ -4,6 +4,7 @@
 //! the text comes from: it may be a note or a whole file. Lines keep their numbers.
 
 mod entropy;
+mod finder;
 mod member;
 mod plain;
 mod rule;
@@ -34,6 +35,8 @@ pub struct Redactor {
     keywords: AhoCorasick,
     /// Which rules a keyword belongs to. The marker is the last keyword, and belongs to none.
     rules_of: Vec<Vec<usize>>,
+    /// Rules without a keyword, which are tried on every text.
+    always: Vec<usize>,
 }
 
 /// A text without secrets.
@@ -60,6 +63,14 @@ struct Span {
     rule: usize,
 }
 
+/// What a look at a text gave.
+struct Search {
+    spans: Vec<Span>,
+    /// Bytes that rules were tried on, each rule counted for itself: at most the length of the text for each.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests bound the effort by it"))]
+    scanned: usize,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
@@ -84,6 +95,8 @@ impl Redactor {
                 known.push(number);
             }
         }
+        let has_no_keyword = |number: &usize| rules[*number].keywords.is_empty();
+        let always = (0..rules.len()).filter(has_no_keyword).collect();
         let (mut keywords, mut rules_of): (Vec<_>, Vec<_>) = by_keyword.into_iter().unzip();
         keywords.push(MARKER.to_owned());
         rules_of.push(Vec::new());
@@ -97,6 +110,7 @@ impl Redactor {
             rules,
             keywords,
             rules_of,
+            always,
         })
     }
 
@@ -107,7 +121,7 @@ impl Redactor {
             findings: Vec::new(),
         };
         for _ in 0..MOST_PASSES {
-            let spans = merge(self.find(&redacted.text));
+            let spans = merge(self.find(&redacted.text).spans);
             if spans.is_empty() {
                 break;
             }
@@ -119,8 +133,9 @@ impl Redactor {
     }
 
     /// Looks for keywords, and where one is met, for the secrets of its rules.
-    fn find(&self, text: &str) -> Vec<Span> {
+    fn find(&self, text: &str) -> Search {
         let mut spans = Vec::new();
+        let mut scanned = 0;
         // What a rule has looked at already: a line with many keywords is looked at once.
         let mut seen = vec![0; self.rules.len()];
         let mut markers = Markers::default();
@@ -144,9 +159,15 @@ impl Redactor {
                     Scope::Text => 0..text.len(),
                 };
                 seen[number] = part.end;
-                let found = rule.find(text, part).map(|found| (number, found));
-                spans.extend(found);
+                scanned += part.len();
+                let found = rule.find(text, part).into_iter();
+                spans.extend(found.map(|found| (number, found)));
             }
+        }
+        for &number in &self.always {
+            scanned += text.len();
+            let found = self.rules[number].find(text, 0..text.len()).into_iter();
+            spans.extend(found.map(|found| (number, found)));
         }
         let allowed = spans.into_iter().filter(|(_, found)| {
             !markers.holds(found.whole.start) && !markers.touches(&found.secret)
@@ -155,7 +176,8 @@ impl Redactor {
             range: found.secret,
             rule,
         };
-        allowed.map(span).collect()
+        let spans = allowed.map(span).collect();
+        Search { spans, scanned }
     }
 
     /// Puts a marker in the place of each span, and as many line breaks as were in it.

@@ -15,8 +15,8 @@ impl Redactor {
             let range = start..end;
             (start < end).then_some(Span { range, ..span })
         };
-        let mut found = self.find(value);
-        found.extend(self.find(&whole).into_iter().filter_map(of_value));
+        let mut found = self.find(value).spans;
+        found.extend(self.find(&whole).spans.into_iter().filter_map(of_value));
         let mut redacted = self.take_out(value, &merge(found));
         let rest = self.redact(&redacted.text);
         if !rest.findings.is_empty() {

@@ -9,6 +9,7 @@ const TELLING: &[&str] = &[
     "placeholder",
     "your-",
     "your_",
+    "your ",
     "yourpass",
     "yourtoken",
     "yoursecret",
@@ -104,6 +105,51 @@ pub(super) fn is_name(value: &str) -> bool {
     is_constant(value) || (parts.all(is_part) && can_be_spoken(value))
 }
 
+/// Says whether a value is a name in code, and not made as passwords are: words and at least two digits, as in `octopus12`.
+pub(super) fn is_identifier(value: &str) -> bool {
+    const SIZES: &[&str] = &["16", "32", "64", "128", "224", "256", "384", "512", "1024"];
+    let is_of_password = |char: char| char.is_alphanumeric() || "-!?+#".contains(char);
+    let has_sign = value.contains(['!', '?', '+', '#']);
+    let before_digits = value.trim_end_matches(|char: char| char.is_ascii_digit());
+    let digits = &value[before_digits.len()..];
+    let has_number = digits.len() >= 2 && !SIZES.contains(&digits);
+    let has_letter = value.contains(char::is_alphabetic);
+    let is_password = value.chars().all(is_of_password) && has_letter && (has_sign || has_number);
+    is_name(value) && !is_password
+}
+
+/// Says whether words read as a sentence about a secret rather than as one.
+pub(super) fn is_sentence(value: &str) -> bool {
+    const TELLING: &[&str] = &[
+        "a", "an", "and", "any", "are", "at", "be", "by", "can", "could", "empty", "enter", "for",
+        "from", "has", "if", "in", "is", "it", "must", "no", "none", "not", "of", "optional", "or",
+        "should", "that", "this", "to", "used", "when", "with", "you", "your",
+    ];
+    let lower = value.to_lowercase();
+    lower.split([' ', '-']).any(|word| TELLING.contains(&word))
+}
+
+/// Says whether what stands before an `@` is a port with a path, or a path or a query in which a host has gone before.
+pub(super) fn is_url_part(value: &str) -> bool {
+    let after_digits = value.trim_start_matches(|char: char| char.is_ascii_digit());
+    let is_port = (1..=5).contains(&(value.len() - after_digits.len()))
+        && after_digits.starts_with(['/', '?', '#']);
+    let host_before = value.split('@').skip(1).any(|part| {
+        let host = part.split(['/', ':']).next().unwrap_or_default();
+        host.len() < part.len()
+            && host.contains('.')
+            && !host.contains(|char: char| !is_of_host(char))
+    });
+    let query = value
+        .split_once('?')
+        .is_some_and(|(_, query)| query.contains('='));
+    is_port || host_before || query || value.contains("://")
+}
+
+fn is_of_host(char: char) -> bool {
+    char.is_ascii_alphanumeric() || char == '.' || char == '-'
+}
+
 /// Says whether a value is written as constants are: `D3D_TOKEN_V2`.
 fn is_constant(value: &str) -> bool {
     let is_of_one = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
@@ -152,6 +198,23 @@ mod tests {
         }
         for value in ["hunter2", "$ecr3t!", "$ecret2", "@hunter2", "a8f3k2l9"] {
             assert!(!is_placeholder(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_told_from_identifiers() {
+        for value in [
+            "render_pass2",
+            "sha256",
+            "attempt2",
+            "2024-11-03",
+            "int32",
+            "a.b12",
+        ] {
+            assert!(is_identifier(value), "{value}");
+        }
+        for value in ["octopus12", "Winter2024!", "mango-tango-51", "a8f3k2l9"] {
+            assert!(!is_identifier(value), "{value}");
         }
     }
 

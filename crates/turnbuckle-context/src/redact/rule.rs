@@ -8,6 +8,7 @@ use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer};
 
 use super::entropy::entropy;
+use super::finder::Finder;
 use super::plain;
 
 /// One kind of secret.
@@ -21,7 +22,10 @@ pub(super) struct Rule {
     pub(super) keywords: Vec<String>,
     #[serde(default)]
     pub(super) scope: Scope,
+    #[serde(default)]
     pattern: String,
+    /// What finds the secrets of a rule that has no pattern.
+    pub(super) finder: Option<Finder>,
     group: Option<usize>,
     #[serde(default)]
     entropy: f32,
@@ -46,6 +50,9 @@ pub(super) enum Scope {
 enum Guess {
     Word,
     Name,
+    Identifier,
+    Phrase,
+    Url,
 }
 
 /// A match: all of it, and the secret in it.
@@ -68,7 +75,26 @@ impl Rule {
     }
 
     /// Finds every secret of this kind in a part of a text.
-    pub(super) fn find<'a>(
+    pub(super) fn find(&self, text: &str, part: Range<usize>) -> Vec<Match> {
+        match self.finder {
+            Some(finder) => self.find_by(finder, text, part),
+            None => self.find_by_pattern(text, part).collect(),
+        }
+    }
+
+    fn find_by(&self, finder: Finder, text: &str, part: Range<usize>) -> Vec<Match> {
+        let offset = part.start;
+        let moved = |range: Range<usize>| range.start + offset..range.end + offset;
+        let ranges = finder.find(&text[part]).into_iter().map(moved);
+        let secrets = ranges.filter(|range| self.is_secret(&text[range.clone()]));
+        let found = |secret: Range<usize>| Match {
+            whole: secret.clone(),
+            secret,
+        };
+        secrets.map(found).collect()
+    }
+
+    fn find_by_pattern<'a>(
         &'a self,
         text: &'a str,
         part: Range<usize>,
@@ -94,6 +120,9 @@ impl Rule {
             None => false,
             Some(Guess::Word) => plain::is_word(value),
             Some(Guess::Name) => plain::is_word(value) || plain::is_name(value),
+            Some(Guess::Identifier) => plain::is_word(value) || plain::is_identifier(value),
+            Some(Guess::Phrase) => plain::is_sentence(value),
+            Some(Guess::Url) => plain::is_url_part(value),
         };
         !plain && !plain::is_placeholder(value) && entropy(value) >= self.entropy
     }

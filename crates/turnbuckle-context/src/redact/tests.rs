@@ -14,6 +14,9 @@ fn every_rule_compiles_and_can_be_met() {
     for rule in &redactor.rules {
         let is_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         assert!(rule.id.bytes().all(is_id), "{}", rule.id);
+        if rule.finder.is_some() {
+            continue;
+        }
         assert!(!rule.keywords.is_empty(), "{}", rule.id);
         assert!(rule.keywords.iter().all(|keyword| keyword.len() >= 2));
         assert!(!rule.regex().as_str().contains("(?&"), "{}", rule.id);
@@ -121,20 +124,48 @@ fn markers_are_let_be_wherever_they_stand() {
 }
 
 /// Texts that make a careless search start again and again.
+const HOSTILE: &[&str] = &[
+    "password=",
+    "-----BEGIN PRIVATE KEY-----",
+    "# -----BEGIN PRIVATE KEY-----\n",
+    "# -----BEGIN PRIVATE KEY-----\n# MIIEvQIBADANBgkqhkiG9w0BAQ\n",
+    "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t",
+    "eyJaaaaaaaaaaaaa.eyJaaaaaaaaaaaa.",
+    "http://a:b",
+    "http://a:b@c.d/",
+    "http://a:b@c.d/ ",
+    "machine a login b password ",
+    "cookie: a=b;",
+    "cookie: sid=aaaaaaaaaaaaaaaaa;",
+    "mysql -pabc",
+    "docker login -p abcd ",
+    "variable \"password\" { default = ",
+    "\"name\": \"password\", ",
+    "name,password\n",
+    "| a | password |\n",
+    "abandon ability ",
+    "private keys\n",
+    "recovery codes: 123456 ",
+    "[REDACTED:",
+];
+
 #[test]
 fn hostile_texts_take_no_longer_than_others() {
     let begun = std::time::Instant::now();
-    for unit in [
-        "password=",
-        "-----BEGIN PRIVATE KEY-----",
-        "eyJaaaaaaaaaaaaa.eyJaaaaaaaaaaaa.",
-        "http://a:b",
-        "machine a login b password ",
-        "[REDACTED:",
-    ] {
-        let text = unit.repeat(200_000 / unit.len());
+    for unit in HOSTILE {
+        let text = unit.repeat(50_000 / unit.len());
         Redactor::standard().redact(&text);
     }
     // Quadratic work would take minutes, also in a build that is not optimised.
-    assert!(begun.elapsed().as_secs() < 30);
+    assert!(begun.elapsed().as_secs() < 60);
+}
+
+#[test]
+fn no_rule_reads_a_part_of_a_text_twice() {
+    let redactor = Redactor::standard();
+    for unit in HOSTILE {
+        let text = unit.repeat(4_000 / unit.len());
+        let most = redactor.rules.len() * text.len();
+        assert!(redactor.find(&text).scanned <= most, "{unit}");
+    }
 }

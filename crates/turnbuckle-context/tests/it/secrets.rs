@@ -5,12 +5,12 @@ mod harmless;
 mod planted;
 mod stored;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample;
 use turnbuckle_context::Redactor;
 
 use self::planted::{Dice, Planted};
-
-const MOST_LEAKED_PERCENT: usize = 49;
-const MOST_FALSE_ALARMS: usize = 0;
 
 #[test]
 fn secrets_of_every_kind_are_found_wherever_they_stand() {
@@ -71,44 +71,74 @@ fn what_is_no_secret_is_let_be() {
 /// The set was written before the rules were read: 200 secrets as they stand in notes, logs, commands and files.
 #[test]
 fn realistic_secrets_are_redacted() {
-    let cases = cases::secrets(cases::SECRETS);
+    assert_leaked(cases::SECRETS, 0);
+}
+
+#[test]
+fn realistic_harmless_text_is_unchanged() {
+    assert_unchanged(cases::HARMLESS);
+}
+
+/// A second set, whose misses brought further rules; one is left.
+#[test]
+fn more_realistic_secrets_are_redacted() {
+    assert_leaked(cases::MORE_SECRETS, 1);
+}
+
+#[test]
+fn more_realistic_harmless_text_is_unchanged() {
+    assert_unchanged(cases::MORE_HARMLESS);
+}
+
+/// A third set, written after all rules, which were not changed for it: 50 of 60 are redacted.
+#[test]
+fn held_out_secrets_are_redacted() {
+    assert_leaked(cases::HELD_OUT_SECRETS, 10);
+}
+
+fn assert_leaked(set: &str, most: usize) {
+    let cases = cases::secrets(set);
     let leaked = cases::leaked(&cases);
     let report: Vec<_> = leaked
         .iter()
         .map(|(name, redacted)| format!("{name}: {redacted}"))
         .collect();
-    println!("{} of {} leaked", leaked.len(), cases.len());
-    assert!(
-        leaked.len() * 100 <= cases.len() * MOST_LEAKED_PERCENT,
-        "{} of {} leaked\n{}",
-        leaked.len(),
-        cases.len(),
-        report.join("\n")
-    );
+    let (count, all) = (leaked.len(), cases.len());
+    let report = report.join("\n");
+    assert!(count <= most, "{count} of {all} leaked\n{report}");
 }
 
-#[test]
-fn realistic_harmless_text_is_unchanged() {
+fn assert_unchanged(set: &str) {
     let mut changed = Vec::new();
-    for text in cases::harmless(cases::HARMLESS) {
+    for text in cases::harmless(set) {
         let redacted = Redactor::standard().redact(&text);
         if redacted.text != text {
             changed.push(format!("{text}\n  -> {}", redacted.text));
         }
     }
-    println!("{} false alarms", changed.len());
-    assert!(
-        changed.len() <= MOST_FALSE_ALARMS,
-        "{} false alarms\n{}",
-        changed.len(),
-        changed.join("\n")
-    );
+    let (count, report) = (changed.len(), changed.join("\n"));
+    assert!(changed.is_empty(), "{count} false alarms\n{report}");
 }
 
 /// Pieces of secrets, markers and signs in any order: what is taken out stays out, and lines stay where they are.
 #[test]
 fn whatever_is_mixed_once_is_enough() {
-    let all = planted::all();
+    let planted = planted::all().into_iter().map(|planted| planted.text);
+    let realistic = [cases::SECRETS, cases::MORE_SECRETS, cases::HELD_OUT_SECRETS];
+    let realistic = realistic.into_iter().flat_map(cases::secrets);
+    let all: Vec<_> = planted.chain(realistic.map(|case| case.text)).collect();
+    for seed in 0..600 {
+        let text = mixed(&all, &mut Dice::new(seed));
+        let once = Redactor::standard().redact(&text);
+        let twice = Redactor::standard().redact(&once.text);
+        assert_eq!(once.text, twice.text, "{text:?}");
+        let lines = |text: &str| text.matches('\n').count();
+        assert_eq!(lines(&once.text), lines(&text), "{text:?}");
+    }
+}
+
+/// Up to eleven texts without some characters at their ends, and signs between them.
+fn mixed(texts: &[String], dice: &mut Dice) -> String {
     let signs = [
         "\n",
         "\r\n",
@@ -118,36 +148,55 @@ fn whatever_is_mixed_once_is_enough() {
         ": ",
         "=",
         ", ",
+        " | ",
+        "\t",
         "é",
         "\u{2028}",
         "[REDACTED:jwt]",
         "[REDACTED:",
         "]",
         "password",
+        "pass=",
         "token: ",
+        "Cookie: ",
         "-----BEGIN PRIVATE KEY-----",
         "\\n",
         "https://a:",
         "@host",
         "\0",
     ];
-    for seed in 0..200 {
-        let mut dice = Dice::new(seed);
-        let mut text = String::new();
-        for _ in 0..dice.below(12) {
-            let secret = &all[dice.below(all.len())].text;
-            // ASCII, so any place is one between letters.
-            let (from, to) = (dice.below(8), secret.len() - dice.below(8));
-            text.push_str(&secret[from.min(to)..to]);
-            for _ in 0..dice.below(4) {
-                text.push_str(signs[dice.below(signs.len())]);
-            }
+    let mut mixed = String::new();
+    for _ in 0..dice.below(12) {
+        let text: Vec<char> = texts[dice.below(texts.len())].chars().collect();
+        let (from, to) = (dice.below(8), text.len().saturating_sub(dice.below(8)));
+        mixed.extend(&text[from.min(to)..to]);
+        for _ in 0..dice.below(4) {
+            mixed.push_str(signs[dice.below(signs.len())]);
         }
+    }
+    mixed
+}
+
+proptest! {
+    /// Any characters at all, with the words between them that make rules look closer.
+    #[test]
+    fn any_text_is_redacted_once_and_for_all(
+        pieces in vec(
+            prop_oneof![
+                "\\PC{0,12}",
+                "[A-Za-z0-9+/=_.-]{0,70}",
+                sample::select(vec![
+                    "\n", " ", "://", "@", ":", "|", ",", "password", "token=", "cookie: ", "--password ", "mysql -p",
+                    "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "# ", "private key ", "$6$",
+                ]).prop_map(str::to_owned),
+            ],
+            0..30,
+        )
+    ) {
+        let text = pieces.concat();
         let once = Redactor::standard().redact(&text);
         let twice = Redactor::standard().redact(&once.text);
-        assert_eq!(once.text, twice.text, "{text:?}");
-        let lines = |text: &str| text.matches('\n').count();
-        assert_eq!(lines(&once.text), lines(&text), "{text:?}");
+        prop_assert_eq!(&once.text, &twice.text);
     }
 }
 

@@ -8,6 +8,9 @@ use super::planted::Dice;
 
 pub(crate) const SECRETS: &str = include_str!("../../data/secrets.txt");
 pub(crate) const HARMLESS: &str = include_str!("../../data/harmless.txt");
+pub(crate) const MORE_SECRETS: &str = include_str!("../../data/more-secrets.txt");
+pub(crate) const MORE_HARMLESS: &str = include_str!("../../data/more-harmless.txt");
+pub(crate) const HELD_OUT_SECRETS: &str = include_str!("../../data/held-out-secrets.txt");
 
 /// A text and the secrets in it.
 pub(crate) struct Case {

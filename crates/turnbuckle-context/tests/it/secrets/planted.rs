@@ -227,7 +227,7 @@ fn in_context(dice: &mut Dice) -> Vec<Planted> {
     around("password", "the password is ", ALNUM, 12, "");
     around("secret", "SESSION_SECRET=", HEX, 64, "");
     around("secret", "\"client_secret\": \"", ALNUM, 40, "\"");
-    around("secret", "?access_token=", LOWER, 32, "&page=2");
+    around("url-token", "?access_token=", LOWER, 32, "&page=2");
     all
 }
 

@@ -1,0 +1,83 @@
+//! Seed phrases of wallets (BIP 39): at least twelve words in a row that are all in its list, numbered or not.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// The English list of BIP 39, sorted.
+static WORDS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("../seed-words.txt").lines().collect());
+
+const FEWEST_WORDS: usize = 12;
+/// What is between two words at most: `", "`, `\n12. `.
+const LONGEST_GAP: usize = 8;
+
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut run = Vec::new();
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let is_letter = bytes[at].is_ascii_alphabetic();
+        let same = |byte: &&u8| byte.is_ascii_alphabetic() == is_letter;
+        let end = at + bytes[at..].iter().take_while(same).count();
+        if is_letter && (3..=8).contains(&(end - at)) {
+            run.push(at..end);
+        } else if is_letter || !is_gap(&bytes[at..end]) {
+            close(text, &mut run, &mut found);
+        }
+        at = end;
+    }
+    close(text, &mut run, &mut found);
+    found
+}
+
+fn is_gap(bytes: &[u8]) -> bool {
+    let is_of_one = |byte: &u8| {
+        byte.is_ascii_whitespace() || byte.is_ascii_digit() || b".,:;()[]\"'|*-\\".contains(byte)
+    };
+    bytes.len() <= LONGEST_GAP && bytes.iter().all(is_of_one)
+}
+
+/// Adds the phrases in a run of short words.
+fn close(text: &str, run: &mut Vec<Range<usize>>, found: &mut Vec<Range<usize>>) {
+    if run.len() >= FEWEST_WORDS {
+        for words in run.split(|word| !is_known(&text[word.clone()])) {
+            if let [first, .., last] = words
+                && words.len() >= FEWEST_WORDS
+                && !is_sorted(text, words)
+            {
+                found.push(first.start..last.end);
+            }
+        }
+    }
+    run.clear();
+}
+
+fn is_known(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    WORDS.binary_search(&&*word).is_ok()
+}
+
+/// A part of the list itself is in order; a phrase by chance is not.
+fn is_sorted(text: &str, words: &[Range<usize>]) -> bool {
+    words.is_sorted_by_key(|word| text[word.clone()].to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_and_complete() {
+        assert_eq!(WORDS.len(), 2048);
+        assert!(WORDS.is_sorted());
+        assert!(WORDS.iter().all(|word| (3..=8).contains(&word.len())));
+    }
+
+    #[test]
+    fn a_part_of_the_list_is_no_phrase() {
+        assert!(find(&WORDS.join("\n")).is_empty());
+        let phrase = [&WORDS[30..36], &WORDS[3..9]].concat().join(" ");
+        assert_eq!(find(&phrase), [0..phrase.len()]);
+    }
+}

@@ -1,0 +1,155 @@
+//! Columns of tables whose heading says that they hold passwords or keys: in Markdown, in the output of database clients, in CSV.
+
+use std::ops::Range;
+
+use super::super::entropy::entropy;
+use super::super::plain;
+use super::lines;
+
+/// Headings of columns whose values people think of.
+const PASSWORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "passwort",
+    "kennwort",
+    "passphrase",
+    "passcode",
+    "pass",
+    "pwd",
+    "pw",
+];
+/// Headings of columns whose values are drawn by chance.
+const KEYS: &[&str] = &[
+    "secret",
+    "token",
+    "key",
+    "api key",
+    "apikey",
+    "access key",
+    "secret key",
+    "private key",
+];
+const LONGEST_HEADING: usize = 40;
+
+struct Table {
+    separator: char,
+    cells: usize,
+    columns: Vec<(usize, Kind)>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Password,
+    Key,
+}
+
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut table: Option<Table> = None;
+    for (offset, line) in lines(text) {
+        if let Some(open) = &table {
+            let cells: Vec<_> = cells(line, open.separator).collect();
+            if cells.len() == open.cells {
+                for &(column, kind) in &open.columns {
+                    let (at, value) = trim(cells[column]);
+                    let start = offset + at;
+                    found.extend(is_candidate(value, kind).then_some(start..start + value.len()));
+                }
+                continue;
+            }
+            if is_rule(line) {
+                continue;
+            }
+        }
+        table = header(line);
+    }
+    found
+}
+
+fn header(line: &str) -> Option<Table> {
+    let separator = ['|', '\t', ',', ';']
+        .into_iter()
+        .find(|separator| line.contains(*separator))?;
+    // Arguments and fields in code are separated by commas, too, but rarely begin a line.
+    if separator != '|' && line.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let headings: Vec<_> = cells(line, separator).map(|cell| trim(cell).1).collect();
+    let is_heading = |heading: &&str| {
+        let mut chars = heading.chars();
+        heading.len() <= LONGEST_HEADING
+            && chars.all(|char| char.is_alphanumeric() || " _-/.()".contains(char))
+    };
+    if headings.len() < 2 || !headings.iter().all(is_heading) {
+        return None;
+    }
+    let column = |(column, heading): (usize, &&str)| Some((column, kind(heading)?));
+    let columns: Vec<_> = headings.iter().enumerate().filter_map(column).collect();
+    (!columns.is_empty()).then_some(Table {
+        separator,
+        cells: headings.len(),
+        columns,
+    })
+}
+
+fn kind(heading: &str) -> Option<Kind> {
+    let heading = heading.to_lowercase().replace(['_', '-'], " ");
+    let last = heading.rsplit(' ').next()?;
+    if PASSWORDS.contains(&last) {
+        Some(Kind::Password)
+    } else {
+        let is_key = KEYS.iter().any(|key| heading.ends_with(key));
+        is_key.then_some(Kind::Key)
+    }
+}
+
+fn is_candidate(value: &str, kind: Kind) -> bool {
+    let is_one_word = !value.contains(char::is_whitespace);
+    is_one_word
+        && match kind {
+            Kind::Password => value.len() >= 6 && entropy(value) >= 2.2,
+            Kind::Key => value.len() >= 16 && entropy(value) >= 3.3 && !plain::is_name(value),
+        }
+}
+
+/// Returns the cells of a line with their offsets.
+fn cells(line: &str, separator: char) -> impl Iterator<Item = (usize, &str)> {
+    let mut offset = 0;
+    line.split(separator).map(move |cell| {
+        let start = offset;
+        offset += cell.len() + separator.len_utf8();
+        (start, cell)
+    })
+}
+
+/// Takes off white space, quotes and emphasis.
+fn trim((offset, cell): (usize, &str)) -> (usize, &str) {
+    let is_around = |char: char| char.is_whitespace() || "\"'`*".contains(char);
+    let end = cell.trim_end_matches(is_around);
+    let value = end.trim_start_matches(is_around);
+    (offset + end.len() - value.len(), value)
+}
+
+/// A line between rows, as database clients draw it.
+fn is_rule(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && line.chars().all(|char| "+-=|:".contains(char))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Vec<&str> {
+        find(text).into_iter().map(|range| &text[range]).collect()
+    }
+
+    #[test]
+    fn values_under_a_heading_are_candidates() {
+        let text = "host;user;password\na;b;hunter-22\n\na;b;hunter-33";
+        assert_eq!(values(text), ["hunter-22"]);
+        let text = "+---+---+\n| id | Password |\n+---+---+\n| 1 | pickle-7 |\n+---+---+\n";
+        assert_eq!(values(text), ["pickle-7"]);
+        assert_eq!(values("f(user, password)\nf(a, hunter-22)"), [""; 0]);
+    }
+}
