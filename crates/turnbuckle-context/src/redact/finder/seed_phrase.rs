@@ -1,5 +1,6 @@
 //! Seed phrases of wallets (BIP 39): at least twelve words in a row that are all in its list, numbered or not.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -44,7 +45,7 @@ fn close(text: &str, run: &mut Vec<Range<usize>>, found: &mut Vec<Range<usize>>)
         for words in run.split(|word| !is_known(&text[word.clone()])) {
             if let [first, .., last] = words
                 && words.len() >= FEWEST_WORDS
-                && !is_sorted(text, words)
+                && is_drawn(text, words)
             {
                 found.push(first.start..last.end);
             }
@@ -58,9 +59,11 @@ fn is_known(word: &str) -> bool {
     WORDS.binary_search(&&*word).is_ok()
 }
 
-/// A part of the list itself is in order; a phrase by chance is not.
-fn is_sorted(text: &str, words: &[Range<usize>]) -> bool {
-    words.is_sorted_by_key(|word| text[word.clone()].to_ascii_lowercase())
+/// Whether the words can be drawn by chance: a part of the list is in order, and a row of `true` and `false` repeats itself.
+fn is_drawn(text: &str, words: &[Range<usize>]) -> bool {
+    let word = |range: &Range<usize>| text[range.clone()].to_ascii_lowercase();
+    let different: HashSet<_> = words.iter().map(word).collect();
+    !words.is_sorted_by_key(word) && different.len() * 4 >= words.len() * 3
 }
 
 #[cfg(test)]
@@ -79,5 +82,6 @@ mod tests {
         assert!(find(&WORDS.join("\n")).is_empty());
         let phrase = [&WORDS[30..36], &WORDS[3..9]].concat().join(" ");
         assert_eq!(find(&phrase), [0..phrase.len()]);
+        assert!(find(&"true, false, false, ".repeat(8)).is_empty());
     }
 }
