@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::json::ReadError;
 use turnbuckle_protocol::types::ResultType;
 
 /// The answer to a request.
@@ -30,7 +31,7 @@ impl RawResult {
     }
 
     /// Takes it apart into its text and its kind.
-    pub(crate) fn into_parts(self) -> serde_json::Result<(RawJson, ResultType)> {
+    pub(crate) fn into_parts(self) -> Result<(RawJson, ResultType), ReadError> {
         let kind = match self.kind {
             Some(kind) => kind,
             None => ResultType::of(self.json.as_str())?,

@@ -18,6 +18,7 @@ use std::{pin::Pin, sync::Arc};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::{
     Revision, RpcError, Versioned,
     types::{
@@ -195,7 +196,7 @@ impl std::fmt::Debug for Callbacks {
 }
 
 fn read<T: DeserializeOwned + Versioned>(params: &str, from: Revision) -> Result<T, RpcError> {
-    let mut params: T = serde_json::from_str(params).map_err(|error| {
+    let mut params: T = json::from_str(params).map_err(|error| {
         let message = format!("the parameters do not fit: {error}");
         RpcError::invalid_params(message)
     })?;

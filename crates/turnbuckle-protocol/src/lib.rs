@@ -2,6 +2,7 @@
 //!
 //! Pure: no socket, no clock, no runtime. Bytes come in as slices, time as an argument.
 //!
+//! - [`json`]: JSON into types, strictly.
 //! - [`jsonrpc`]: the envelope, read without building a tree.
 //! - [`types`]: every payload of every revision, in its newest shape.
 //! - [`revision`]: one file per date with what it does differently.
@@ -14,6 +15,7 @@
 
 pub mod codec;
 pub mod guard;
+pub mod json;
 pub mod jsonrpc;
 pub mod meta;
 pub mod method;

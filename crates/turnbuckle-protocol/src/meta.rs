@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use self::object::Object;
 use crate::{
-    RequestId,
+    RequestId, json,
     types::{ClientCapabilities, Implementation, LogLevel, tasks::legacy::RelatedTask},
 };
 
@@ -245,7 +245,7 @@ impl Meta {
     }
 
     fn read<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
-        T::deserialize(self.get(key)?).ok()
+        json::from_value(self.get(key)?).ok()
     }
 }
 

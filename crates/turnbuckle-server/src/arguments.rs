@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
+use turnbuckle_protocol::json;
 
 // Arguments that a handler does not look at. No doc comment, which would become the description of the schema; and some
 // clients do not accept an object schema that leaves `properties` out.
@@ -10,27 +11,9 @@ use serde::{Deserialize, de::DeserializeOwned};
 pub(crate) struct Any {}
 
 /// Reads arguments; the error names the path and what was expected there, so that a model can correct itself.
-pub(crate) fn read<A: DeserializeOwned>(json: &str) -> Result<A, String> {
-    // Keeping track of the path costs something, so only a failed reading is repeated with it.
-    serde_json::from_str(json)
-        .map_err(|error| explain::<A>(json).unwrap_or_else(|| describe("arguments", &error)))
-}
-
-fn explain<A: DeserializeOwned>(json: &str) -> Option<String> {
-    let mut json = serde_json::Deserializer::from_str(json);
-    let error = serde_path_to_error::deserialize::<_, A>(&mut json).err()?;
-    let path = match error.path().to_string().as_str() {
-        "." => "arguments".to_owned(),
-        path => format!("arguments.{path}"),
-    };
-    Some(describe(&path, error.inner()))
-}
-
-fn describe(path: &str, error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    // The position is one in our buffer, not in anything the model wrote.
-    let message = message.split(" at line ").next().unwrap_or(&message);
-    format!("invalid arguments: `{path}`: {message}")
+pub(crate) fn read<A: DeserializeOwned>(text: &str) -> Result<A, String> {
+    json::from_str(text)
+        .map_err(|error| format!("invalid arguments: {}", error.within("arguments")))
 }
 
 #[cfg(test)]
@@ -69,7 +52,17 @@ mod tests {
 
         assert_eq!(
             error,
-            "invalid arguments: `arguments.legs[1].days`: invalid type: string \"two\", expected u8"
+            "invalid arguments: `arguments.legs[1].days`: invalid type: string \"two\", expected integer from 0 to 255"
+        );
+    }
+
+    #[test]
+    fn an_array_in_place_of_an_object_is_refused() {
+        let error = read::<Trip>(r#"{"city":"Oslo","legs":[[1]]}"#).unwrap_err();
+
+        assert_eq!(
+            error,
+            "invalid arguments: `arguments.legs[0]`: invalid type: array, expected object"
         );
     }
 

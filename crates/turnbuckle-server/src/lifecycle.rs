@@ -14,6 +14,7 @@ use http::{Extensions, HeaderMap, HeaderValue};
 use serde::Serialize;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
+    json::{self, ReadError},
     jsonrpc::{Request, code},
     meta::{RequestMeta, TraceContext},
     revision::Versioned,
@@ -94,9 +95,9 @@ impl Rules {
     /// Reads a payload that the peer wrote in its own revision.
     pub(crate) fn read<T: Versioned + for<'a> serde::Deserialize<'a>>(
         &self,
-        json: &str,
-    ) -> serde_json::Result<T> {
-        let mut value: T = serde_json::from_str(json)?;
+        text: &str,
+    ) -> Result<T, ReadError> {
+        let mut value: T = json::from_str(text)?;
         value.raise(self.revision);
         Ok(value)
     }

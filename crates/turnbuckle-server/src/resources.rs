@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use turnbuckle_protocol::{
-    Meta,
+    Meta, json,
     types::{
         Annotations, Icon, ReadResourceResult, Resource as Definition, ResourceContents,
         ResourceTemplate as TemplateDefinition,
@@ -218,7 +218,7 @@ impl ResourceTemplate {
             let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
                 variables.into_iter(),
             );
-            let variables = V::deserialize(variables)
+            let variables = json::from_deserializer::<V, _>(variables)
                 .map_err(|error| RequestError::invalid(error.to_string()))?;
             let run = handler(variables, cx);
             let future: BoxFuture<_> =

@@ -19,7 +19,7 @@ mod watching;
 use std::{sync::Arc, time::Duration};
 
 use turnbuckle_protocol::{
-    RpcError,
+    RpcError, json,
     jsonrpc::Params,
     types::{ClientCapabilities, TaskSupport, tasks::EXTENSION, tasks::legacy::TaskMetadata},
 };
@@ -105,8 +105,8 @@ pub(crate) fn way(
                 format!("`{}` cannot run as a task: leave `task` out", tool.name()),
             )),
             (Some(task), _) => {
-                let asked: TaskMetadata = serde_json::from_str(task)
-                    .map_err(|error| RpcError::invalid_params(format!("`task`: {error}")))?;
+                let asked: TaskMetadata =
+                    json::from_str(task).map_err(|error| error.within("task"))?;
                 Ok(Way::Task(asked.ttl.map(Duration::from_millis)))
             }
         },

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use turnbuckle_protocol::Versioned;
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method::{self, Method};
 use turnbuckle_protocol::types::{
@@ -112,7 +113,8 @@ impl Client {
             return None;
         }
         let kept = self.cache().get(key, Instant::now())?;
-        let mut result: R = serde_json::from_slice(&kept.text).ok()?;
+        let text = std::str::from_utf8(&kept.text).ok()?;
+        let mut result: R = json::from_str(text).ok()?;
         result.raise(kept.rules.revision);
         Some(result)
     }

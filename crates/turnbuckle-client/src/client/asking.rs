@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use turnbuckle_protocol::json::{self, ReadError};
 use turnbuckle_protocol::method::{Capability, Method};
 use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
 use turnbuckle_protocol::{RequestId, Versioned};
@@ -231,7 +232,7 @@ impl Reply {
         method: &'static str,
     ) -> Result<R, CallError> {
         let mut result: R =
-            serde_json::from_str(self.result.as_str()).map_err(|error| invalid(method, &error))?;
+            json::from_str(self.result.as_str()).map_err(|error| invalid(method, &error))?;
         result.raise(self.rules.revision);
         Ok(result)
     }
@@ -259,7 +260,7 @@ pub(crate) fn complete(method: &'static str, reply: &Reply) -> Result<(), CallEr
     }
 }
 
-fn invalid(method: &'static str, error: &serde_json::Error) -> CallError {
+fn invalid(method: &'static str, error: &ReadError) -> CallError {
     CallError::InvalidAnswer {
         method,
         reason: error.to_string(),

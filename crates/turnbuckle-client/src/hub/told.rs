@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::method::{self, Method};
 use turnbuckle_protocol::types::{
     CancelledParams, ElicitationCompleteParams, LoggingMessageParams, ProgressParams,
@@ -96,7 +97,7 @@ impl Hub {
     }
 
     fn with<T: DeserializeOwned>(&self, name: &str, params: &str, take: impl FnOnce(T)) {
-        match serde_json::from_str(params) {
+        match json::from_str(params) {
             Ok(params) => take(params),
             Err(error) => self.odd(Oddity::InvalidNotification {
                 method: name.to_owned(),

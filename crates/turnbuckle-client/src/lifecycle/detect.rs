@@ -8,6 +8,7 @@ use http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{
@@ -192,7 +193,7 @@ async fn discover(
 fn judge(answer: &Answer, http: bool) -> Finding {
     let status = answer.http.as_ref().map(|facts| facts.status);
     match &answer.outcome {
-        Ok(result) => match serde_json::from_str(result.json.as_str()) {
+        Ok(result) => match json::from_str(result.json.as_str()) {
             Ok(result) => Finding::Modern(Box::new(result)),
             Err(_) => Finding::Legacy,
         },
@@ -212,7 +213,7 @@ fn judge(answer: &Answer, http: bool) -> Finding {
 
 fn named_versions(error: &RpcError) -> Vec<String> {
     let data = error.data.clone().unwrap_or_default();
-    serde_json::from_value::<UnsupportedVersionData>(data)
+    json::from_value::<UnsupportedVersionData>(&data)
         .map(|data| data.supported)
         .unwrap_or_default()
 }
@@ -308,7 +309,7 @@ pub(super) fn read<T: DeserializeOwned>(
     method: &'static str,
     result: &RawJson,
 ) -> Result<T, ConnectError> {
-    serde_json::from_str(result.as_str()).map_err(|error| ConnectError::InvalidAnswer {
+    json::from_str(result.as_str()).map_err(|error| ConnectError::InvalidAnswer {
         method,
         reason: error.to_string(),
     })

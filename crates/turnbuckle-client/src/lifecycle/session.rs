@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{InitializeParams, InitializeResult, UnsupportedVersionData};
@@ -128,7 +129,7 @@ fn named_versions(error: &RpcError) -> Vec<String> {
         return Vec::new();
     }
     let data = error.data.clone().unwrap_or_default();
-    serde_json::from_value::<UnsupportedVersionData>(data)
+    json::from_value::<UnsupportedVersionData>(&data)
         .map(|data| data.supported)
         .unwrap_or_default()
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 use turnbuckle_protocol::RequestId;
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::jsonrpc::Params;
 use turnbuckle_protocol::meta::keys;
 use turnbuckle_protocol::method;
@@ -114,17 +115,17 @@ fn read(name: &str, params: &str) -> Option<Told> {
     const TASK: &str = method::TASKS_CHANGED.name;
     Some(match name {
         ACKNOWLEDGED => {
-            let params: SubscriptionsAcknowledgedParams = serde_json::from_str(params).ok()?;
+            let params: SubscriptionsAcknowledgedParams = json::from_str(params).ok()?;
             Told::Acknowledged(params.notifications)
         }
         TOOLS => Told::Change(Change::Tools),
         PROMPTS => Told::Change(Change::Prompts),
         RESOURCES => Told::Change(Change::Resources),
         UPDATED => {
-            let params: ResourceUpdatedParams = serde_json::from_str(params).ok()?;
+            let params: ResourceUpdatedParams = json::from_str(params).ok()?;
             Told::Change(Change::Resource { uri: params.uri })
         }
-        TASK => Told::Change(Change::Task(serde_json::from_str(params).ok()?)),
+        TASK => Told::Change(Change::Task(json::from_str(params).ok()?)),
         _ => return None,
     })
 }

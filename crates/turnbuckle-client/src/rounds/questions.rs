@@ -7,6 +7,7 @@ use std::task::Poll;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::types::InputResponses;
 
 use crate::call::Boxed;
@@ -36,7 +37,7 @@ impl Questions {
     /// Reads the questions of a result; there is at least one, or a state to come back with.
     pub(super) fn of(method: &'static str, reply: &Reply) -> Result<Self, CallError> {
         let invalid = |reason: String| CallError::InvalidAnswer { method, reason };
-        let read = serde_json::from_str::<Self>(reply.result.as_str());
+        let read = json::from_str::<Self>(reply.result.as_str());
         let questions = read.map_err(|error| invalid(error.to_string()))?;
         match (&questions.input_requests, &questions.request_state) {
             (None, None) => Err(invalid("it asks for input, but not for which".to_owned())),

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use tokio::sync::broadcast;
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::jsonrpc::code;
 use turnbuckle_protocol::types::{ElicitUrlParams, UrlElicitationRequiredData};
 
@@ -60,7 +61,7 @@ impl Client {
             return None;
         }
         let data = source.data.clone()?;
-        let data: UrlElicitationRequiredData = serde_json::from_value(data).ok()?;
+        let data: UrlElicitationRequiredData = json::from_value(&data).ok()?;
         let most = self.inner.settings.limits.asked;
         let fits = (1..=most).contains(&data.elicitations.len());
         fits.then_some((method, data.elicitations))

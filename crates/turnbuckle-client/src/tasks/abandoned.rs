@@ -1,5 +1,6 @@
 //! Calls that became tasks after they had been given up.
 
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::types::{
     ResultType,
     tasks::{CreateTaskResult, legacy},
@@ -15,12 +16,12 @@ pub(crate) fn abandon(client: &Client, result: &str) {
     let id = match client.inner.rules().tasks {
         TaskDesign::None => None,
         TaskDesign::Offered => match ResultType::of(result) {
-            Ok(ResultType::Task) => serde_json::from_str(result)
+            Ok(ResultType::Task) => json::from_str(result)
                 .ok()
                 .map(|created: CreateTaskResult| created.task.task_id),
             _ => None,
         },
-        TaskDesign::Asked => serde_json::from_str(result)
+        TaskDesign::Asked => json::from_str(result)
             .ok()
             .map(|created: legacy::CreateTaskResult| created.task.task_id),
     };

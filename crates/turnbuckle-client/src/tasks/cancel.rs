@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde::de::IgnoredAny;
-use turnbuckle_protocol::method;
+use turnbuckle_protocol::types::EmptyResult;
 use turnbuckle_protocol::types::tasks::CancelTaskParams;
+use turnbuckle_protocol::{json, method};
 
 use crate::call::Options;
 use crate::client::{Beside, Client, complete};
@@ -20,7 +20,7 @@ pub(super) async fn cancel(client: &Client, id: &str, options: &Options) -> Resu
     let reply = reply.await?;
     complete(CANCEL, &reply)?;
     // An acknowledgement, or the task as it is now: whoever wants to know looks.
-    match serde_json::from_str::<IgnoredAny>(reply.result.as_str()) {
+    match json::from_str::<EmptyResult>(reply.result.as_str()) {
         Ok(_) => Ok(()),
         Err(error) => Err(CallError::InvalidAnswer {
             method: CANCEL,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::json::{self, ReadError};
 use turnbuckle_protocol::method;
 use turnbuckle_protocol::types::{
     InputResponses, ResultType, TaskStatus,
@@ -102,15 +103,15 @@ impl Task {
 impl Looked {
     fn read(reply: Reply) -> Result<Self, CallError> {
         complete(GET, &reply)?;
-        let json = reply.result.as_str();
-        let wrong = |error: serde_json::Error| invalid(error.to_string());
+        let text = reply.result.as_str();
+        let wrong = |error: ReadError| invalid(error.to_string());
         let (task, with) = match reply.rules.tasks {
             TaskDesign::Offered => (
-                serde_json::from_str(json).map_err(wrong)?,
-                serde_json::from_str(json).map_err(wrong)?,
+                json::from_str(text).map_err(wrong)?,
+                json::from_str(text).map_err(wrong)?,
             ),
             TaskDesign::Asked | TaskDesign::None => {
-                let task: legacy::Task = serde_json::from_str(json).map_err(wrong)?;
+                let task: legacy::Task = json::from_str(text).map_err(wrong)?;
                 (task.into(), With::default())
             }
         };

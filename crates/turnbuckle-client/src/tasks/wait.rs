@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::time::{Instant, sleep_until};
+use turnbuckle_protocol::json;
 use turnbuckle_protocol::types::{InputRequiredResult, TaskStatus, tasks::Task as Described};
 
 use super::Task;
@@ -137,15 +138,16 @@ impl Task {
 
 /// The error of who answers no questions by himself; it brings them along.
 fn by_hand(questions: &BTreeMap<String, Question>) -> CallError {
-    let typed = serde_json::to_value(questions).and_then(serde_json::from_value);
+    let typed = serde_json::to_value(questions).map_err(|error| error.to_string());
+    let typed = typed.and_then(|typed| json::from_value(&typed).map_err(|it| it.to_string()));
     match typed {
         Ok(questions) => CallError::InputRequired {
             method: CALL,
             questions: Box::new(InputRequiredResult::new(questions)),
         },
-        Err(error) => CallError::InvalidAnswer {
+        Err(reason) => CallError::InvalidAnswer {
             method: CALL,
-            reason: error.to_string(),
+            reason,
         },
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use turnbuckle_protocol::json::{self, ReadError};
 use turnbuckle_protocol::meta::Meta;
 use turnbuckle_protocol::types::{CallToolResult, ContentBlock};
 
@@ -35,7 +36,7 @@ impl ToolOutput {
     /// If the tool returned no data, or data of another shape.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, StructuredError> {
         let value = self.structured_value().ok_or(StructuredError::Missing)?;
-        T::deserialize(value).map_err(StructuredError::Unfit)
+        json::from_value(value).map_err(StructuredError::Unfit)
     }
 
     /// Returns the data, if there is any; null is data too.
@@ -88,7 +89,7 @@ pub enum StructuredError {
     Missing,
     /// The data has another shape.
     #[error("the structured content does not fit")]
-    Unfit(#[source] serde_json::Error),
+    Unfit(#[source] ReadError),
 }
 
 #[cfg(test)]

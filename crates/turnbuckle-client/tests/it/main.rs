@@ -40,6 +40,7 @@ mod listeners;
 mod listening;
 mod listening_ends;
 mod lists_endless;
+mod objects;
 mod own_server;
 mod patience;
 mod progress;

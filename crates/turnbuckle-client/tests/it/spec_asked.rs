@@ -83,7 +83,7 @@ async fn a_request_that_is_none_is_refused_by_its_id() {
         r#"{"jsonrpc":"2.0","id":5,"method":7}"#,
         r#"{"jsonrpc":"1.0","id":5,"method":"ping"}"#,
         r#"{"id":5,"method":"ping"}"#,
-        r#"{"jsonrpc":"2.0","id":5,"method":"ping","params":[1]}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"ping","params":1}"#,
         r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"ping"}"#,
     ] {
         server.send_line(line).await;

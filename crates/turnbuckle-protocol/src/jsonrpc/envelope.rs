@@ -12,6 +12,7 @@ use super::{
     Incoming, Malformed, Message, Notification, Object, Params, Request, RequestId, Response,
     RpcError,
 };
+use crate::json;
 
 /// How many messages an array may hold.
 pub const MAX_BATCH: usize = 100;
@@ -60,6 +61,7 @@ pub fn parse(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
 }
 
 const NOT_AN_OBJECT: &str = "a message must be an object";
+const PARAMS: &str = "`params` must be an object";
 
 fn refused(message: &str) -> Malformed {
     Malformed::new(None, RpcError::invalid_request(message))
@@ -130,6 +132,7 @@ struct Envelope<'a> {
 #[derive(Clone, Copy)]
 enum Sort {
     Object,
+    Array,
     Null,
     Other,
 }
@@ -225,6 +228,7 @@ impl<'a> Envelope<'a> {
                 return Ok(Sort::Object);
             }
             Some(b'n') => Sort::Null,
+            Some(b'[') => Sort::Array,
             _ => Sort::Other,
         };
         scanner.skip_value(depth)?;
@@ -308,7 +312,9 @@ impl<'a> Envelope<'a> {
             },
             // Some clients write it in notifications, where a refusal could not be answered anyway.
             (Some(Sort::Null), Id::Absent) => Ok(()),
-            _ => Err(RpcError::invalid_request("`params` must be an object")),
+            // JSON-RPC knows parameters by position, MCP has no method that takes them.
+            (Some(Sort::Array), _) => Err(RpcError::invalid_params(PARAMS)),
+            _ => Err(RpcError::invalid_request(PARAMS)),
         }
     }
 
@@ -355,8 +361,8 @@ impl Id {
     }
 }
 
-fn read_error(json: &str) -> Result<RpcError, RpcError> {
-    serde_json::from_str(json).map_err(|error| {
+fn read_error(text: &str) -> Result<RpcError, RpcError> {
+    json::from_str(text).map_err(|error| {
         let message = format!("`error` must have an integer code and a message: {error}");
         RpcError::invalid_request(message)
     })

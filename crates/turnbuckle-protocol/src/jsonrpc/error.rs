@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json::ReadError;
+
 /// The codes that JSON-RPC and the protocol define.
 pub mod code {
     /// The bytes are not JSON.
@@ -96,6 +98,13 @@ impl fmt::Display for RpcError {
 }
 
 impl std::error::Error for RpcError {}
+
+/// Parameters that do not fit are -32602.
+impl From<ReadError> for RpcError {
+    fn from(error: ReadError) -> Self {
+        Self::invalid_params(error.to_string())
+    }
+}
 
 /// Shows the beginning of what a peer sent, so that an error stays small.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ use super::RpcError;
 use super::error::Excerpt;
 use super::scan::{Fault, Scanner, Span};
 use super::text::{string_value, unescape};
+use crate::json;
 
 /// A JSON object as text, with its top-level members found.
 ///
@@ -102,7 +103,7 @@ impl<'a> Object<'a> {
 
     /// Reads the whole object into a type; what does not fit is refused with -32602.
     pub fn read<T: Deserialize<'a>>(&self) -> Result<T, RpcError> {
-        serde_json::from_str(self.text).map_err(|error| RpcError::invalid_params(error.to_string()))
+        json::from_str(self.text).map_err(RpcError::from)
     }
 
     /// Names a member that occurs twice, as the error to answer with.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::scan::{Fault, Scanner, Span};
 use super::{Object, RpcError};
+use crate::json;
 
 const META: &str = "_meta";
 
@@ -53,8 +54,7 @@ impl<'a> Params<'a> {
 
     /// Reads all of it into a type; what does not fit is refused with -32602.
     pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, RpcError> {
-        serde_json::from_str(self.raw())
-            .map_err(|error| RpcError::invalid_params(error.to_string()))
+        json::from_str(self.raw()).map_err(RpcError::from)
     }
 
     /// Passes the object at hand, which lies inside `depth` open containers, and notes what it finds.

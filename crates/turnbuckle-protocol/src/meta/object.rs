@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Object {
             type Value = String;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
+                f.write_str("object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<String, A::Error> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{JsonObject, setters::setters};
+use super::{JsonObject, setters::setters, settings};
 
 /// What a client can do for a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -10,7 +10,11 @@ use super::{JsonObject, setters::setters};
 #[non_exhaustive]
 pub struct ClientCapabilities {
     /// Capabilities outside the specification.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "settings::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub experimental: Option<JsonObject>,
     /// It can list its roots.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +29,11 @@ pub struct ClientCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TasksCapability>,
     /// Extensions it supports, by identifier, with their settings.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "settings::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub extensions: Option<JsonObject>,
 }
 
@@ -124,7 +132,11 @@ setters!(ClientCapabilities {
 #[non_exhaustive]
 pub struct ServerCapabilities {
     /// Capabilities outside the specification.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "settings::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub experimental: Option<JsonObject>,
     /// It sends log messages.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,7 +157,11 @@ pub struct ServerCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TasksCapability>,
     /// Extensions it supports, by identifier, with their settings.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "settings::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub extensions: Option<JsonObject>,
 }
 
@@ -269,13 +285,25 @@ setters!(TasksCapability { optional { list: JsonObject, cancel: JsonObject, requ
 #[non_exhaustive]
 pub struct TaskRequests {
     /// `{"call": {}}` on a server.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "settings::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tools: Option<JsonObject>,
     /// `{"createMessage": {}}` on a client.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "settings::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub sampling: Option<JsonObject>,
     /// `{"create": {}}` on a client.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "settings::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub elicitation: Option<JsonObject>,
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     CreateMessageParams, ElicitParams, EmptyParams, JsonObject, ResultType, setters::setters,
 };
-use crate::meta::Meta;
+use crate::{json, meta::Meta};
 
 /// Open questions, by the key that their answers will bear.
 pub type InputRequests = BTreeMap<String, InputRequest>;
@@ -105,9 +105,9 @@ impl<'de> Deserialize<'de> for InputRequest {
         }
         let params = params.unwrap_or_else(|| Value::Object(JsonObject::new()));
         let request = match &*method {
-            "sampling/createMessage" => serde_json::from_value(params).map(Self::CreateMessage),
-            "roots/list" => serde_json::from_value(params).map(Self::ListRoots),
-            _ => serde_json::from_value(params).map(Self::Elicit),
+            "sampling/createMessage" => json::from_value(&params).map(Self::CreateMessage),
+            "roots/list" => json::from_value(&params).map(Self::ListRoots),
+            _ => json::from_value(&params).map(Self::Elicit),
         };
         request.map_err(D::Error::custom)
     }

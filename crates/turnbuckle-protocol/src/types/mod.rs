@@ -32,6 +32,7 @@ mod result;
 mod roots;
 mod sampling;
 mod setters;
+mod settings;
 pub mod skills;
 mod subscriptions;
 pub mod tasks;

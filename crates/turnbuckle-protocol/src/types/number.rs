@@ -56,7 +56,7 @@ pub(crate) mod integer {
         type Value = u64;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("a non-negative integer")
+            formatter.write_str("non-negative integer")
         }
 
         fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
@@ -87,7 +87,7 @@ pub(crate) mod integer {
         type Value = Option<u64>;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("a non-negative integer or null")
+            formatter.write_str("non-negative integer or null")
         }
 
         fn visit_none<E: Error>(self) -> Result<Self::Value, E> {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::json::{self, ReadError};
+
 /// What kind of result an object is (`resultType`, since 2026-07-28).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,13 +43,13 @@ impl ResultType {
     }
 
     /// Reads the kind of a raw result without building it.
-    pub fn of(result: &str) -> serde_json::Result<Self> {
+    pub fn of(result: &str) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
         struct Head {
             #[serde(rename = "resultType", default)]
             result_type: ResultType,
         }
-        Ok(serde_json::from_str::<Head>(result)?.result_type)
+        Ok(json::from_str::<Head>(result)?.result_type)
     }
 }
 

@@ -341,6 +341,7 @@ mod one_or_many {
     use serde_json::Value;
 
     use super::ContentBlock;
+    use crate::json;
 
     pub(super) fn serialize<S: Serializer>(
         blocks: &[ContentBlock],
@@ -356,8 +357,8 @@ mod one_or_many {
         deserializer: D,
     ) -> Result<Vec<ContentBlock>, D::Error> {
         match Value::deserialize(deserializer)? {
-            many @ Value::Array(_) => serde_json::from_value(many),
-            one => serde_json::from_value(one).map(|block| vec![block]),
+            many @ Value::Array(_) => json::from_value(&many),
+            one => json::from_value(&one).map(|block| vec![block]),
         }
         .map_err(D::Error::custom)
     }

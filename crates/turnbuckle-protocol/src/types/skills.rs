@@ -3,9 +3,12 @@
 //! The extension `io.modelcontextprotocol/skills` (SEP-2640). Its files are resources; what is here says which of them
 //! make up a skill, and what is in a folder.
 
-use std::borrow::Cow;
+use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, SeqAccess, Unexpected, Visitor, value::SeqAccessDeserializer},
+};
 
 use super::{CacheScope, Cursor, JsonObject, Resource, number::integer, setters::setters};
 use crate::meta::Meta;
@@ -92,20 +95,28 @@ impl Serialize for SkillResources {
 
 impl<'de> Deserialize<'de> for SkillResources {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either<'a> {
-            Files(Vec<SkillResource>),
-            #[serde(borrow)]
-            Word(Cow<'a, str>),
+        struct FilesOrWord;
+
+        impl<'de> Visitor<'de> for FilesOrWord {
+            type Value = SkillResources;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("array of files or \"dynamic\"")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, files: A) -> Result<SkillResources, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(files)).map(SkillResources::Files)
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<SkillResources, E> {
+                match word {
+                    DYNAMIC => Ok(SkillResources::Dynamic),
+                    other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+                }
+            }
         }
-        match Either::deserialize(deserializer)? {
-            Either::Files(files) => Ok(Self::Files(files)),
-            Either::Word(word) if word == DYNAMIC => Ok(Self::Dynamic),
-            Either::Word(_) => Err(D::Error::custom(
-                "`resources` is a list of files or \"dynamic\"",
-            )),
-        }
+
+        deserializer.deserialize_any(FilesOrWord)
     }
 }
 

@@ -10,6 +10,7 @@ mod data;
 mod json_suite;
 mod meta;
 mod method;
+mod objects;
 mod reading;
 mod recorded;
 mod revision;

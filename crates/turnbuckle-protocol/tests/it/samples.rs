@@ -6,6 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use turnbuckle_protocol::{
     Meta, RequestId, Revision, RpcError, Versioned,
+    json::{self, ReadError},
     method::{self, Method},
     types::{
         elicitation::{
@@ -29,6 +30,8 @@ pub(crate) struct Sample {
     pub(crate) lowered: Box<dyn Fn(Revision) -> Value>,
     /// Reads what was lowered, raises it and lowers it again.
     pub(crate) returned: Box<dyn Fn(Revision) -> Value>,
+    /// Reads JSON text into the type, as server and client do.
+    pub(crate) read: fn(&str) -> Result<(), ReadError>,
     /// Writes and reads the newest shape, and compares.
     pub(crate) round_trip: Box<dyn Fn()>,
 }
@@ -73,6 +76,7 @@ impl Sample {
                 read.lower(to);
                 serde_json::to_value(read).unwrap()
             }),
+            read: |json| json::from_str::<P>(json).map(drop),
             round_trip: Box::new(move || {
                 let written = serde_json::to_string(&newest).unwrap();
                 let read: P = serde_json::from_str(&written).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::{RpcError, json};
 
 use super::Response;
 use crate::{
@@ -42,8 +42,7 @@ where
     E: Into<RequestError>,
 {
     Arc::new(move |params: &str, cx: Context| {
-        let params = serde_json::from_str(params)
-            .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+        let params = json::from_str(params)?;
         let run = start(params, cx);
         let future: BoxFuture<_> = Box::pin(async move { object(run.await.map_err(Into::into)?) });
         Ok(future)

@@ -3,10 +3,13 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use turnbuckle_protocol::types::{
-    ClientCapabilities, CreateMessageParams, ElicitAction, ElicitFormParams, ElicitParams,
-    ElicitResult, ElicitUrlParams, ElicitationCapability, ModelPreferences, SamplingCapability,
-    SamplingMessage, Tool, ToolChoice, elicitation::ElicitSchema,
+use turnbuckle_protocol::{
+    json,
+    types::{
+        ClientCapabilities, CreateMessageParams, ElicitAction, ElicitFormParams, ElicitParams,
+        ElicitResult, ElicitUrlParams, ElicitationCapability, ModelPreferences, SamplingCapability,
+        SamplingMessage, Tool, ToolChoice, elicitation::ElicitSchema,
+    },
 };
 
 use super::{AskError, conversation, secrets};
@@ -22,7 +25,7 @@ pub trait Form: DeserializeOwned + JsonSchema {
         Elicitation {
             kind: form_schema::<Self>().map(|schema| ElicitFormParams::new(message, schema).into()),
             read: |content| {
-                serde_json::from_value(Value::Object(content)).map_err(|error| error.to_string())
+                json::from_value(&Value::Object(content)).map_err(|error| error.to_string())
             },
         }
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use sha2::{Digest, Sha256};
-use turnbuckle_protocol::{Principal, RpcError, jsonrpc::Params, meta::TraceContext};
+use turnbuckle_protocol::{Principal, RpcError, json, jsonrpc::Params, meta::TraceContext};
 use turnbuckle_store::JournalId;
 
 use super::{
@@ -70,7 +70,7 @@ impl Rounds {
         params: &Params<'_>,
     ) -> Result<(Self, Option<JournalId>), RpcError> {
         let responses = match params.get("inputResponses") {
-            Some(raw) => serde_json::from_str(raw)
+            Some(raw) => json::from_str(raw)
                 .map_err(|_| RpcError::invalid_params("`inputResponses` must be an object"))?,
             None => HashMap::new(),
         };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use turnbuckle_protocol::RpcError;
+use turnbuckle_protocol::{RpcError, json};
 use turnbuckle_store::{ClientProfile, SessionId};
 
 use crate::ending::Ending;
@@ -57,12 +57,11 @@ pub(super) struct Description<'a> {
 impl Description<'_> {
     /// Reads it.
     pub(super) fn read(self) -> Result<Arc<ClientProfile>, RpcError> {
-        let wrong = |what, error| RpcError::invalid_params(format!("`{what}`: {error}"));
-        let info = self.info.map(serde_json::from_str).transpose();
+        let info = self.info.map(json::from_str).transpose();
+        let capabilities = json::from_str(self.capabilities);
         Ok(Arc::new(ClientProfile {
-            info: info.map_err(|error| wrong("clientInfo", error))?,
-            capabilities: serde_json::from_str(self.capabilities)
-                .map_err(|error| wrong("clientCapabilities", error))?,
+            info: info.map_err(|error| error.within("clientInfo"))?,
+            capabilities: capabilities.map_err(|error| error.within("clientCapabilities"))?,
         }))
     }
 }

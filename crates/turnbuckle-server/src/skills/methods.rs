@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 use turnbuckle_protocol::{
-    RpcError,
+    RpcError, json,
     jsonrpc::Excerpt,
     types::{
         PaginatedParams,
@@ -36,8 +36,7 @@ fn method<P: DeserializeOwned + Send + 'static>(
 ) -> ExtensionMethod {
     let library = library.clone();
     let respond = move |params: &str, cx: Context| {
-        let params: P = serde_json::from_str(params)
-            .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+        let params: P = json::from_str(params)?;
         let library = library.clone();
         let run: crate::exchange::BoxFuture<_> = Box::pin(async move {
             library.look_lately(cx.server()).await;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::value::RawValue;
 use turnbuckle_protocol::{
-    RpcError,
+    RpcError, json,
     jsonrpc::Params,
     types::{
         PaginatedParams, TaskStatus,
@@ -127,7 +127,7 @@ fn responses(params: &Params<'_>) -> Result<Responses, RpcError> {
     let raw = params
         .get("inputResponses")
         .ok_or_else(|| RpcError::invalid_params("`inputResponses` is missing"))?;
-    let responses: Responses = serde_json::from_str(raw).map_err(|_| wrong())?;
+    let responses: Responses = json::from_str(raw).map_err(|_| wrong())?;
     let fits = responses.values().all(|it| it.get().starts_with('{'));
     fits.then_some(responses).ok_or_else(wrong)
 }

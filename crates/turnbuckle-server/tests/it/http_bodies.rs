@@ -63,7 +63,7 @@ async fn json_that_is_no_request_is_an_invalid_one() {
         json!({ "jsonrpc": "1.0", "id": 1, "method": "tools/list" }).to_string(),
         json!({ "id": 1, "method": "tools/list" }).to_string(),
         json!({ "jsonrpc": "2.0", "id": 1, "Method": "tools/list" }).to_string(),
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": [] }).to_string(),
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": 7 }).to_string(),
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"tools/list"}"#.to_owned(),
     ] {
         let answered = post_raw(&caller, body.clone()).await;

@@ -74,6 +74,10 @@ async fn a_bad_line_gets_its_error_and_the_connection_goes_on() {
         ),
         (
             br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+            -32602,
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":7}"#,
             -32600,
         ),
         (br#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600),

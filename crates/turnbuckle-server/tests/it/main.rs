@@ -57,6 +57,7 @@ mod middleware;
 mod middleware_audit;
 mod middleware_limits;
 mod mounting;
+mod objects;
 mod older_peers;
 #[cfg(feature = "skills")]
 mod skills_changing;

@@ -113,9 +113,16 @@ fn a_method_must_be_a_string() {
 
 #[test]
 fn params_of_a_request_must_be_an_object() {
-    for params in ["[]", r#"["a"]"#, "null", "1", r#""{}""#, "true"] {
+    for (params, code) in [
+        ("[]", -32602),
+        (r#"["a"]"#, -32602),
+        ("null", -32600),
+        ("1", -32600),
+        (r#""{}""#, -32600),
+        ("true", -32600),
+    ] {
         let json = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{params}}}"#);
-        assert_eq!(refusal(&json), (-32600, Some(1.into())), "{params}");
+        assert_eq!(refusal(&json), (code, Some(1.into())), "{params}");
     }
 }
 
@@ -126,7 +133,7 @@ fn null_params_of_a_notification_are_absent() {
     assert!(matches!(message, Message::Notification(n) if n.params.is_absent()));
     assert_eq!(
         refusal(r#"{"jsonrpc":"2.0","method":"a","params":[]}"#),
-        (-32600, None)
+        (-32602, None)
     );
 }
 

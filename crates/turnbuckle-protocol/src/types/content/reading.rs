@@ -4,11 +4,12 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeSeed, Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::{Map, Value};
 
 use super::ContentBlock;
+use crate::json;
 
 impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -46,7 +47,7 @@ impl<'de> Visitor<'de> for Block {
     type Value = ContentBlock;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a content block")
+        f.write_str("object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ContentBlock, A::Error> {
@@ -84,6 +85,17 @@ impl Kind {
     }
 }
 
+/// A block whose kind is known.
+struct BlockOf(Kind);
+
+impl<'de> DeserializeSeed<'de> for BlockOf {
+    type Value = ContentBlock;
+
+    fn deserialize<D: Deserializer<'de>>(self, rest: D) -> Result<ContentBlock, D::Error> {
+        self.0.read(rest)
+    }
+}
+
 /// Reads a block that says its kind later, or never.
 fn late<'de, A: MapAccess<'de>>(first: String, mut map: A) -> Result<ContentBlock, A::Error> {
     let mut members = Map::new();
@@ -93,9 +105,13 @@ fn late<'de, A: MapAccess<'de>>(first: String, mut map: A) -> Result<ContentBloc
     }
     let kind = members.get("type");
     let kind = kind.ok_or_else(|| A::Error::custom(NO_TYPE))?;
-    let block = Kind::deserialize(kind).and_then(|kind| match kind {
-        Kind::Other(_) => Ok(ContentBlock::Unknown(Value::Object(members))),
-        known => known.read(Value::Object(members)),
+    let kind = json::from_value(kind).map_err(|error| error.within("type"));
+    let block = kind.and_then(|kind: Kind| {
+        let whole = Value::Object(members);
+        match kind {
+            Kind::Other(_) => Ok(ContentBlock::Unknown(whole)),
+            known => json::read_value_with(whole, BlockOf(known)),
+        }
     });
     block.map_err(A::Error::custom)
 }

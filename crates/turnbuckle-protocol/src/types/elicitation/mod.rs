@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::Value;
 
 use super::{JsonObject, setters::setters, tasks::legacy::TaskMetadata};
-use crate::meta::Meta;
+use crate::{json, meta::Meta};
 
 /// Parameters of `elicitation/create`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,8 +51,8 @@ impl<'de> Deserialize<'de> for ElicitParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         match value.get("mode").map(Value::as_str) {
-            None | Some(Some("form")) => serde_json::from_value(value).map(Self::Form),
-            Some(Some("url")) => serde_json::from_value(value).map(Self::Url),
+            None | Some(Some("form")) => json::from_value(&value).map(Self::Form),
+            Some(Some("url")) => json::from_value(&value).map(Self::Url),
             Some(_) => return Err(D::Error::custom("`mode` is neither `form` nor `url`")),
         }
         .map_err(D::Error::custom)

@@ -10,7 +10,10 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{BooleanSchema, MultiSelectSchema, NumberSchema, SingleSelectSchema, StringSchema};
-use crate::types::JsonObject;
+use crate::{
+    json::{self, ReadError},
+    types::JsonObject,
+};
 
 /// What a form asks for: named fields, some of them required.
 ///
@@ -157,7 +160,7 @@ fn in_order<'de, D: Deserializer<'de>>(
         type Value = Vec<(String, PrimitiveSchema)>;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("an object of schemas")
+            formatter.write_str("object")
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -210,10 +213,8 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
     }
 }
 
-fn from_members<T: for<'de> Deserialize<'de>>(
-    members: Map<String, Value>,
-) -> serde_json::Result<T> {
-    serde_json::from_value(Value::Object(members))
+fn from_members<T: for<'de> Deserialize<'de>>(members: Map<String, Value>) -> Result<T, ReadError> {
+    json::from_value(&Value::Object(members))
 }
 
 macro_rules! into_primitive {
