@@ -24,6 +24,8 @@ pub struct Requirement {
     pub source: &'static str,
     /// Whether a peer can see it being kept (`wire`) or only its owner can (`local`).
     pub observable: &'static str,
+    /// The lines of the compliance checklist that it belongs to, each as section and line: `2.2.1/7`.
+    pub checklist: Vec<&'static str>,
 }
 
 impl Requirement {
@@ -44,6 +46,7 @@ impl Requirement {
             summary: next(),
             source: plain(next()),
             observable: plain(next()),
+            checklist: plain(next()).split_whitespace().collect(),
         }
     }
 }

@@ -6,8 +6,12 @@ use std::fmt::Write as _;
 use turnbuckle_ledger::{Requirement, table};
 use turnbuckle_protocol::revision::Revision;
 
+use crate::checklist::Line;
 use crate::report::{Grade, Report, page};
 use crate::rule::{Area, Level, Role, Rule};
+
+/// What the signs of a report of a right server or client mean.
+const SIGNS: &str = "✓ kept, – not applicable, ? not tested, · not to be seen there";
 
 /// Returns the checklist as Markdown: a table for each area, and in it a sign for each report.
 ///
@@ -34,6 +38,57 @@ pub fn checklist(rules: &[&Rule], reports: &[Report]) -> String {
         }
     }
     text.trim_end().to_owned() + "\n"
+}
+
+/// Returns the compliance checklist line by line as Markdown: what a line asks for, which rules judge it with what the
+/// reports say, and why no rule can.
+pub fn lines(lines: &[Line], reports: &[Report]) -> String {
+    let judged = lines.iter().filter(|line| !line.rules.is_empty()).count();
+    let mut text = format!(
+        "## The checklist, line by line\n\n{} lines: {judged} have rules, {} have a reason why they cannot be seen from outside.",
+        lines.len(),
+        lines.len() - judged,
+    );
+    text += &match reports {
+        [] => "\n\n".to_owned(),
+        reports => {
+            let names: Vec<_> = reports
+                .iter()
+                .map(|report| report.target.as_str())
+                .collect();
+            format!(
+                " The signs are for {}, in all revisions together: {SIGNS}.\n\n",
+                names.join(", ")
+            )
+        }
+    };
+    let head = if reports.is_empty() { "" } else { " Signs |" };
+    let rule = if reports.is_empty() { "" } else { "---|" };
+    let _ = write!(
+        text,
+        "| Line | Asks for |{head} Rules, or why there are none |\n|---|---|{rule}---|\n"
+    );
+    for line in lines {
+        let signs: String = reports
+            .iter()
+            .map(|report| line.grade(report).map_or("·", Grade::sign))
+            .collect();
+        let signs = match reports {
+            [] => String::new(),
+            _ => format!(" {signs} |"),
+        };
+        let rules = line.rules.iter().map(|rule| format!("`{}`", rule.id));
+        let reason = line.reason.map(str::to_owned);
+        let cell: Vec<_> = rules.chain(reason).collect();
+        let _ = writeln!(
+            text,
+            "| {} | {} |{signs} {} |",
+            line.id,
+            line.text().replace('|', "\\|"),
+            cell.join("<br>")
+        );
+    }
+    text
 }
 
 /// Returns what the specification demands on the wire and no rule judges, by area, as Markdown.
@@ -94,7 +149,7 @@ fn introduction(rules: &[&Rule], reports: &[&Report]) -> String {
             .collect();
         let _ = write!(
             text,
-            "The signs are for {}, in this order: ✓ kept, – not applicable, ? not tested, · not to be seen there.\n\n",
+            "The signs are for {}, in this order: {SIGNS}.\n\n",
             names.join(" and for ")
         );
     }

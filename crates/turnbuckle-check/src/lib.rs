@@ -8,9 +8,11 @@
 //! - `visit`: a server, met in one revision on one transport; `session`: a conversation with it.
 //! - `server`, `client`: the rules, a file for each area.
 //! - [`report`]: what came of it, and how it is shown.
+//! - [`checklist`]: the lines of the compliance checklist, with the rules that judge them.
 
 pub mod baseline;
 pub mod catalogue;
+pub mod checklist;
 mod client;
 pub mod compliance;
 mod discovery;

@@ -42,6 +42,8 @@ pub(crate) struct Web {
     pub(crate) headers: Vec<(String, String)>,
     /// Whether it is spoken to by HTTP+SSE of 2024-11-05.
     pub(crate) http_sse: bool,
+    /// The port, if plain HTTP leads there by the network.
+    pub(crate) network_port: Option<u16>,
 }
 
 /// Opens a pair of byte streams.
@@ -71,8 +73,23 @@ impl Target {
                 host: host.to_owned(),
                 headers,
                 http_sse: false,
+                network_port: None,
             }),
         }
+    }
+
+    /// Says that the host and port of the URL are reached by the network, not by connections that the caller makes.
+    ///
+    /// Then it is tried whether a server on this machine is open to other machines. `https` is left out: no certificate
+    /// is for the addresses that are tried.
+    pub fn by_network(mut self) -> Self {
+        if let Reach::Http(web) = &mut self.way
+            && self.label.starts_with("http://")
+        {
+            let port = web.host.rsplit_once(':').map(|(_, port)| port.parse());
+            web.network_port = port.map_or(Some(80), Result::ok);
+        }
+        self
     }
 
     /// Speaks HTTP+SSE of 2024-11-05 instead of Streamable HTTP.
@@ -129,6 +146,14 @@ impl Target {
             On::HttpSse => matches!(&self.way, Reach::Http(web) if web.http_sse),
             On::Lines => matches!(self.way, Reach::Child(_) | Reach::Streams(_)),
             On::Stdio => matches!(self.way, Reach::Child(_)),
+        }
+    }
+
+    /// Returns how it is reached by HTTP, if it is.
+    pub(crate) fn into_web(self) -> Option<Web> {
+        match self.way {
+            Reach::Http(web) => Some(web),
+            Reach::Child(_) | Reach::Streams(_) => None,
         }
     }
 

@@ -14,7 +14,7 @@ use super::part::{Heard, Page, Part};
 use super::target::Carrier;
 use crate::tape::Head;
 
-pub(crate) use self::asking::{FORM, MODEL, PING, ROOTS, TOOLS, UNKNOWN, VISIT};
+pub(crate) use self::asking::{FORM, MODEL, PING, ROOTS, TOOLS, UNDECLARED, UNKNOWN, VISIT};
 pub(crate) use self::chatty::UNHEARD_OF;
 pub(crate) use self::cut::PAUSE;
 

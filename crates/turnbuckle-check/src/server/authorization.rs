@@ -101,6 +101,11 @@ pub(crate) const RULES: &[Rule] = &[
     .cure("Verify the token of every request, in a session too.")
     .on(On::Http)
     .ask(|visit| Box::pin(session(visit))),
+    Rule::server("authorization.required", Area::Authorization, &["http.authenticate"])
+        .says("A server that other machines reach answers nobody without credentials.")
+        .cure("Demand a token, as the authorization specification says, or let only this machine connect.")
+        .on(On::Http)
+        .ask(|visit| Box::pin(required(visit))),
 ];
 
 async fn missing(visit: &Visit) -> Outcome {
@@ -275,6 +280,22 @@ async fn session(visit: &Visit) -> Outcome {
     match answer.status {
         Some(401) => Seen::at(door.entries.into_iter().chain(answer.entries())),
         _ => Err(answer.broken(format!("{} without a token", super::http::status(&answer)))),
+    }
+}
+
+async fn required(visit: &Visit) -> Outcome {
+    if is_local(visit)? {
+        return Err(Unmet::not_applicable(
+            "only this machine reaches the server",
+        ));
+    }
+    let door = Door::without_credentials(visit).await?;
+    match door.status {
+        401 | 403 => door.seen(),
+        200..300 => Err(door.broken("a conversation begins without credentials")),
+        status => Err(Unmet::not_tested(format!(
+            "the server refuses with the status {status}"
+        ))),
     }
 }
 

@@ -1,12 +1,15 @@
 //! The handshake, and whether the server has what it says.
 
 use serde_json::Value;
+use turnbuckle_protocol::method::Method;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::outcome::{Outcome, Seen, Unmet};
+use crate::overheard::messages;
 use crate::rule::{Area, On, Rule};
 use crate::session::{Answer, Pending, Session};
 use crate::speech::LAST_WITH_HANDSHAKE;
+use crate::tape::{Tape, Way};
 use crate::visit::Visit;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -58,7 +61,36 @@ pub(crate) const RULES: &[Rule] = &[
         .cure("Refuse it or begin anew, but stay there.")
         .on(On::Lines)
         .ask(|visit| Box::pin(second_initialize(visit))),
+    Rule::server(
+        "lifecycle.version-kept",
+        Area::Lifecycle,
+        &["lifecycle.operation.version-must"],
+    )
+    .says("The server sends only requests and notifications that the negotiated revision defines.")
+    .cure("Look at the negotiated revision before you send a method that another revision introduced or removed.")
+    .look(version_kept),
 ];
+
+/// Judges the methods of the server's requests and notifications; methods of no revision are the server's own.
+fn version_kept(visit: &Visit, tape: &Tape) -> Outcome {
+    let mut seen = Vec::new();
+    for message in messages(tape, Way::Received).filter(|message| !message.entry.beside) {
+        let Some(method) = message.value["method"].as_str().and_then(Method::named) else {
+            continue;
+        };
+        if !method.is_in(visit.revision) {
+            let what = format!("`{}` is no method of {}", method.name, visit.revision);
+            return Err(Unmet::broken(what, [message.at]));
+        }
+        seen.push(message.at);
+    }
+    match seen.is_empty() {
+        true => Err(Unmet::not_tested(
+            "the server sent no request and no notification",
+        )),
+        false => Seen::at(seen.into_iter().take(3)),
+    }
+}
 
 /// A version that nobody will ever speak.
 const UNKNOWN: &str = "1999-01-01";

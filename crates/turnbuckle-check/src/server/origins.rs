@@ -1,6 +1,8 @@
 //! Web pages and names that have no business here: `Origin` and `Host`.
 
-use crate::outcome::{Outcome, Unmet};
+mod bound_address;
+
+use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
 use crate::session::Answer;
 use crate::visit::Visit;
@@ -25,6 +27,16 @@ pub(crate) const RULES: &[Rule] = &[
         .cure("Compare `Host` with `localhost` and the address: a web page can lead any other name here.")
         .on(On::Http)
         .ask(|visit| Box::pin(host(visit))),
+    Rule::server("origins.loopback-only", Area::Origins, &["http.bind.localhost"])
+        .says("A server on this machine is reached at loopback addresses only.")
+        .cure("Bind to 127.0.0.1 or ::1 instead of 0.0.0.0 or ::.")
+        .on(On::Http)
+        .ask(|visit| Box::pin(bound_address::loopback_only(visit))),
+    Rule::server("origins.preflight", Area::Origins, &[])
+        .says("A preflight request of an unknown web page is not answered with its origin as allowed.")
+        .cure("Send `Access-Control-Allow-Origin` only for origins that are on your list.")
+        .on(On::Http)
+        .ask(|visit| Box::pin(preflight(visit))),
 ];
 
 async fn refused(visit: &Visit) -> Outcome {
@@ -63,6 +75,26 @@ async fn host(visit: &Visit) -> Outcome {
     match answer.status {
         Some(400..) => answer.seen(),
         _ => Err(answer.broken(format!("a request to `{STRANGERS_HOST}` is answered"))),
+    }
+}
+
+async fn preflight(visit: &Visit) -> Outcome {
+    let draft = visit.caller()?.request("OPTIONS").without_credentials();
+    let draft = draft
+        .header("origin", STRANGER)
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "content-type");
+    let reply = draft.deliberate().send().await.map_err(Unmet::aside)?;
+    let allowed = reply.all("access-control-allow-origin");
+    match allowed.first().map(String::as_str) {
+        Some(origin @ (STRANGER | "*")) if is_local(visit)? => {
+            let what = format!("`Access-Control-Allow-Origin: {origin}` for {STRANGER}");
+            Err(Unmet::broken(what, reply.entries()))
+        }
+        Some(STRANGER | "*") => Err(Unmet::not_applicable(
+            "only its operator knows which web pages a public server is for",
+        )),
+        _ => Seen::at(reply.entries()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Being told of changes.
 
+mod changed_lists;
 mod legacy;
 mod modern;
 
@@ -56,6 +57,18 @@ pub(crate) const RULES: &[Rule] = &[
     .says("A server that tells of changed lists declares `listChanged` for them.")
     .cure("Declare `listChanged` with the capability whose list changes, or send no such notification.")
     .ask(|visit| Box::pin(legacy::changes_declared(visit))),
+    Rule::server(
+        "subscriptions.changes-told",
+        Area::Subscriptions,
+        &[
+            "tools.list-changed.send",
+            "prompts.list-changed.send",
+            "resources.list-changed.send",
+        ],
+    )
+    .says("A server that declares `listChanged` sends a notification when the list changes.")
+    .cure("Send `notifications/tools/list_changed`, or the one for prompts or resources, whenever an entry is added, removed or renamed.")
+    .ask(|visit| Box::pin(changed_lists::told(visit))),
     Rule::server(
         "subscriptions.acknowledged-first",
         Area::Subscriptions,

@@ -127,6 +127,11 @@ impl Caller {
         own.1.split_whitespace().next()
     }
 
+    /// Returns the port, if plain HTTP leads there by the network.
+    pub(crate) fn port_on_network(&self) -> Option<u16> {
+        self.web.network_port
+    }
+
     /// Returns what `Host` says.
     pub(crate) fn host(&self) -> &str {
         &self.web.host
@@ -153,6 +158,18 @@ impl Draft {
         self.headers
             .retain(|(key, _)| !key.eq_ignore_ascii_case(name));
         self
+    }
+
+    /// Takes away what the user gave to go with every request, which may be credentials under any name.
+    pub(crate) fn without_credentials(mut self) -> Self {
+        let web = self.caller.web.clone();
+        let given = |name: &String| {
+            web.headers
+                .iter()
+                .any(|(own, _)| own.eq_ignore_ascii_case(name))
+        };
+        self.headers.retain(|(name, _)| !given(name));
+        self.without("authorization")
     }
 
     /// Sets the body.

@@ -4,7 +4,7 @@ use std::{env, fs, path::PathBuf};
 
 use turnbuckle_check::rule::Role;
 use turnbuckle_check::{
-    ClientTarget, Options, Report, catalogue, check_client, check_server, compliance,
+    ClientTarget, Options, Report, catalogue, check_client, check_server, checklist, compliance,
 };
 
 use crate::{clients, good};
@@ -12,8 +12,9 @@ use crate::{clients, good};
 const HEAD: &str = "# The compliance checklist
 
 What `turnbuckle check` looks at, by area: each rule with how much it matters in which revision of the specification, and the
-requirements of [the ledger](../spec/requirements.csv) that it judges. How to run it is told in [Checking a server or a
-client](check.md).
+requirements of [the ledger](../spec/requirements.csv) that it judges; then the lines of the checklist, each with its rules
+or the reason why it cannot be seen from outside (`turnbuckle check --checklist` prints the same); then what no rule judges.
+How to run it is told in [Checking a server or a client](check.md).
 
 This page is made from the catalogue and from runs against our own server and client. A test compares; to make it anew:
 
@@ -26,6 +27,7 @@ $ TURNBUCKLE_UPDATE=1 cargo nextest run -p turnbuckle-check compliance
 #[tokio::test(start_paused = true)]
 async fn the_checklist_is_true() {
     let page = page().await;
+    assert_headings(&page);
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/compliance.md");
     if env::var_os("TURNBUCKLE_UPDATE").is_some() {
         fs::write(&file, &page).expect("the page can be written");
@@ -39,16 +41,33 @@ async fn the_checklist_is_true() {
         .find(|(is, should)| is != should);
     assert!(
         written == page,
-        "docs/compliance.md is out of date: {differs:#?}\\nmake it anew: TURNBUCKLE_UPDATE=1 cargo nextest run -p turnbuckle-check compliance"
+        "docs/compliance.md is out of date: {differs:#?}\nmake it anew: TURNBUCKLE_UPDATE=1 cargo nextest run -p turnbuckle-check compliance"
     );
 }
 
 async fn page() -> String {
     let rules: Vec<_> = catalogue::all().collect();
-    let checklist = compliance::checklist(&rules, &reports().await);
+    let reports = reports().await;
+    let rows = compliance::checklist(&rules, &reports);
+    let lines = compliance::lines(&checklist::lines(), &reports);
     let servers = compliance::not_judged(&rules, Role::Server);
     let clients = compliance::not_judged(&rules, Role::Client);
-    format!("{HEAD}{checklist}\\n{servers}\\n{clients}")
+    format!("{HEAD}{rows}\n{lines}\n{servers}\n{clients}")
+}
+
+/// Every heading begins a line, and no line break is written out as two characters.
+fn assert_headings(page: &str) {
+    let escaped = page.lines().find(|line| line.contains("\\n"));
+    assert_eq!(escaped, None);
+    for heading in [
+        "## Rules for servers",
+        "## Rules for clients",
+        "## The checklist, line by line",
+        "## What no rule judges: servers",
+        "## What no rule judges: clients",
+    ] {
+        assert!(page.lines().any(|line| line == heading), "{heading}");
+    }
 }
 
 async fn reports() -> Vec<Report> {

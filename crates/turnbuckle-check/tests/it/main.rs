@@ -5,6 +5,7 @@
 mod allowed;
 mod clients;
 mod compliance;
+mod exposed;
 mod good;
 mod hostile;
 mod mutant;

@@ -2,6 +2,7 @@
 
 mod aim;
 mod calls;
+mod checklist;
 mod client;
 mod format;
 mod known;
@@ -35,7 +36,7 @@ use format::{Format, Page};
 /// Exit codes: 0 nothing that counts is broken, 1 something is, 2 it could not be checked.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "turnbuckle check [OPTIONS] <TARGET>\n       turnbuckle check [OPTIONS] -- <COMMAND>...\n       turnbuckle check [OPTIONS] --client -- <COMMAND WITH {url} OR {server}>...\n       turnbuckle check --list"
+    override_usage = "turnbuckle check [OPTIONS] <TARGET>\n       turnbuckle check [OPTIONS] -- <COMMAND>...\n       turnbuckle check [OPTIONS] --client -- <COMMAND WITH {url} OR {server}>...\n       turnbuckle check --list\n       turnbuckle check --checklist [TARGET]"
 )]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -93,6 +94,10 @@ pub(crate) struct Check {
     #[arg(long)]
     list: bool,
 
+    /// Print the compliance checklist: each line with its rules, or with what a check of the target says
+    #[arg(long, conflicts_with_all = ["list", "reports", "baseline", "write_baseline"])]
+    checklist: bool,
+
     /// Be the server of a client on stdio that is checked, which is played at this address
     #[arg(long, hide = true, value_name = "ADDRESS")]
     play: Option<String>,
@@ -121,6 +126,9 @@ impl Check {
         if self.list {
             return self.list(context);
         }
+        if self.checklist && self.target.target.is_none() && self.program.command.is_empty() {
+            return self.print_checklist(None, context);
+        }
         let known = self.known(context)?;
         let mut report = match self.client {
             true => self.check_client(context).await?,
@@ -129,7 +137,10 @@ impl Check {
         if let Some(known) = known {
             known.apply(&mut report);
         }
-        self.write(&report, context)?;
+        match self.checklist {
+            true => self.print_checklist(Some(&report), context)?,
+            false => self.write(&report, context)?,
+        }
         self.judge(&report, context)
     }
 

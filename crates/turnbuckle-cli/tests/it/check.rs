@@ -476,3 +476,52 @@ fn a_client_that_cannot_be_checked_is_exit_code_2() {
     --- exit 2
     ");
 }
+
+#[test]
+fn the_checklist_shows_every_line_with_its_rules_or_a_reason() {
+    let stage = Stage::new();
+
+    let text = stage.run(&["check", "--checklist"]);
+    let json = stage.run(&["check", "--checklist", "--json"]);
+
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["format"], "turnbuckle-checklist/1");
+    let lines = json["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 133);
+    for line in lines {
+        let rules = line["rules"].as_array().unwrap();
+        assert!(!rules.is_empty() || line["reason"].is_string(), "{line}");
+        assert_eq!(line.get("verdict"), None, "{line}");
+        let shown =
+            |shown: &str| shown.starts_with(&format!("{} ", line["line"].as_str().unwrap()));
+        assert!(text.lines().any(shown), "{line}");
+    }
+    assert!(text.contains("\n133 lines: "), "{text}");
+}
+
+#[test]
+fn the_checklist_of_a_server_says_what_is_kept_and_what_is_broken() {
+    let stage = Stage::new();
+    let target = bad(&stage);
+    let rules = ["--only", "base", "--revision", "2025-11-25", "--checklist"];
+
+    let right = run(&stage, &[&["SOCKET"], &rules[..]].concat());
+    let json = run(&stage, &[&["SOCKET", "--json"], &rules[..]].concat());
+    let wrong = run(&stage, &[&[&*target], &rules[..]].concat());
+
+    assert!(right.contains("\n✓ 1.3/1 "), "{right}");
+    assert!(right.contains("\n· 2.1/3 "), "{right}");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let verdict = |id: &str| {
+        let lines = json["lines"].as_array().unwrap();
+        let line = lines.iter().find(|line| line["line"] == id);
+        line.unwrap()["verdict"].clone()
+    };
+    assert_eq!(verdict("1.3/1"), "pass");
+    assert_eq!(verdict("2.1/3"), Value::Null);
+    assert!(
+        wrong.contains("\n✗ 1/0 ") || wrong.starts_with("✗ 1/0 "),
+        "{wrong}"
+    );
+    assert!(wrong.contains("rules are broken"), "{wrong}");
+}

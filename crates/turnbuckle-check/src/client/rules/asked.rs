@@ -5,7 +5,7 @@ use turnbuckle_protocol::revision::Revision;
 
 use super::base::servers_ask;
 use crate::client::Scene;
-use crate::client::scene::{FORM, MODEL, PING, ROOTS, TOOLS, VISIT};
+use crate::client::scene::{FORM, MODEL, PING, ROOTS, TOOLS, UNDECLARED, VISIT};
 use crate::client::take::{Said, Take, Takes, every};
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::rule::{Area, On, Rule};
@@ -31,6 +31,10 @@ pub(crate) const RULES: &[Rule] = &[
         .says("Whoever has not declared `sampling.tools` refuses to sample with tools.")
         .cure("Answer `sampling/createMessage` with an error when it has `tools` and you have not declared that you know them.")
         .watch(&[Scene::Asking], no_tools),
+    Rule::client("client.sampling.declared", Area::Sampling, &["sampling.capability"])
+        .says("A client that samples declares the capability `sampling`.")
+        .cure("Put `sampling` into the capabilities of `initialize`, or refuse `sampling/createMessage` with an error.")
+        .watch(&[Scene::Asking], sampling_declared),
     Rule::client("client.elicitation.action", Area::Elicitation, &["elicitation.result.actions"])
         .says("A user accepts, declines or cancels, and a form is only filled in when it is accepted.")
         .cure("Answer `elicitation/create` with the action `accept`, `decline` or `cancel`, and with `content` only for a form that was accepted.")
@@ -205,6 +209,26 @@ fn sampled(takes: &Takes) -> Outcome {
             let what = format!("the message is {result}");
             answered.broken(what)
         }
+    }
+}
+
+fn sampling_declared(takes: &Takes) -> Outcome {
+    let take = takes.of(Scene::Asking)?;
+    let declared = declares(take, "sampling");
+    let id = json!(if declared { MODEL } else { UNDECLARED });
+    let Some(question) = take.question(&id) else {
+        return Err(Unmet::not_tested(NO_CALL));
+    };
+    let Some(reply) = take.reply(&id) else {
+        return Err(Unmet::not_tested("the client gave no answer"));
+    };
+    let sampled = reply.message.get("result").is_some();
+    match sampled && !declared {
+        true => Err(Unmet::broken(
+            "the client samples, and does not declare `sampling`",
+            [question, reply.number],
+        )),
+        false => Seen::at([question, reply.number]),
     }
 }
 

@@ -37,6 +37,11 @@ pub(crate) const RULES: &[Rule] = &[
         .cure("Send `application_type`, `native` or `web`, when you register.")
         .on(On::Http)
         .watch(&[Scene::Guarded], application_type),
+    Rule::client("client.auth.registers", Area::Authorization, &["auth.dcr.2025-06-18"])
+        .says("A client that the authorization server does not know registers there.")
+        .cure("Post your metadata to the `registration_endpoint`, and log in with the `client_id` that it returns.")
+        .on(On::Http)
+        .watch(&[Scene::Guarded], registers),
     Rule::client("client.auth.pkce", Area::Authorization, &["auth.pkce.required", "auth.pkce.s256"])
         .says("A log-in is bound to whoever began it, by PKCE with S256.")
         .cure("Send `code_challenge` and `code_challenge_method=S256` when the log-in begins, and `code_verifier` for the token.")
@@ -206,6 +211,20 @@ fn server_metadata(takes: &Takes) -> Outcome {
             let what = format!("asked for {order:?} instead of {places:?}");
             Err(Unmet::broken(what, asked.iter().map(|step| step.number)))
         }
+    }
+}
+
+fn registers(takes: &Takes) -> Outcome {
+    let (take, first) = refused(takes)?;
+    if let Ok(registration) = step(take, "POST", CLIENTS, "") {
+        return Seen::at([first, registration.number]);
+    }
+    let log_in = log_in(take)?;
+    match log_in.value("client_id") {
+        // A metadata document takes the place of a registration.
+        Some(id) if id.starts_with("https://") => Seen::at([first, log_in.number]),
+        Some(id) => log_in.broken(format!("`{id}` logs in, and was never registered")),
+        None => Err(Unmet::not_tested("the log-in names no client")),
     }
 }
 

@@ -21,6 +21,10 @@ pub(crate) const RULES: &[Rule] = &[
     .says("Every message is one of JSON-RPC 2.0: a request, a notification or a response, and says so.")
     .cure("Write `\"jsonrpc\": \"2.0\"` into every message, and either a `method` or the answer to a request.")
     .watch(&[], json_rpc),
+    Rule::client("client.base.params-object", Area::Base, &["schema.message-valid"])
+        .says("`params` is an object, or is left out.")
+        .cure("Send `params` as an object with named members, never as an array; leave it out where there are none.")
+        .watch(&[], params_object),
     Rule::client(
         "client.base.id-type",
         Area::Base,
@@ -111,6 +115,14 @@ fn json_rpc(takes: &Takes) -> Outcome {
         }
         let is_one = said.method().is_some() || (said.is_response() && said.id().is_some());
         (!is_one).then(|| "the message has neither a method nor an answer".to_owned())
+    })
+}
+
+fn params_object(takes: &Takes) -> Outcome {
+    let asking = takes.said().filter(|said| said.method().is_some());
+    every(asking, SILENT, |said| {
+        let params = said.message.get("params")?;
+        (!params.is_object()).then(|| format!("`params` is {params}"))
     })
 }
 

@@ -45,7 +45,34 @@ pub(crate) const RULES: &[Rule] = &[
         .cure("Set `MCP-Protocol-Version` to the revision in `_meta` of the same request.")
         .on(On::Http)
         .watch(&[], version_matches),
+    Rule::client("client.http.post", Area::Http, &["http.post.every-message", "http.post.method"])
+        .says("Every message comes in a POST of its own.")
+        .cure("Send each request, notification and response as the body of a new POST to the endpoint.")
+        .on(On::Http)
+        .watch(&[], post),
 ];
+
+fn post(takes: &Takes) -> Outcome {
+    let mut seen = Vec::new();
+    for (number, head, entry) in takes.all().flat_map(Take::exchanges) {
+        let brings_message = entry.json().is_some_and(|body| {
+            let first = body.get(0).unwrap_or(&body);
+            first.get("jsonrpc").is_some()
+        });
+        if !brings_message {
+            continue;
+        }
+        if !head.line.starts_with("POST ") {
+            let what = format!("a message in `{}`", head.line);
+            return Err(Unmet::broken(what, [number]));
+        }
+        seen.push(number);
+    }
+    match seen.is_empty() {
+        true => Err(Unmet::not_tested(NONE)),
+        false => Seen::at(seen.into_iter().take(3)),
+    }
+}
 
 fn accepts(value: Option<&str>, kind: &str) -> bool {
     let kinds = value.unwrap_or_default().split(',');

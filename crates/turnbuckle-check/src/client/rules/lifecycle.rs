@@ -1,6 +1,7 @@
 //! How a session begins, and what is agreed upon.
 
 use serde_json::Value;
+use turnbuckle_protocol::method::Method;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::client::Scene;
@@ -47,6 +48,22 @@ pub(crate) const RULES: &[Rule] = &[
     .says("Only what the server has declared is asked for.")
     .cure("Look at the server's capabilities before you ask for resources, prompts, completion or logging.")
     .watch(&[Scene::Bare], capabilities),
+    Rule::client("client.lifecycle.offers-a-revision", Area::Lifecycle, &["lifecycle.version.client-offers"])
+        .says("The version that `initialize` offers is a revision of the specification.")
+        .cure("Send the date of a revision that you speak as `protocolVersion`.")
+        .watch(&[], offers_a_revision),
+    Rule::client("client.lifecycle.newest-offered", Area::Lifecycle, &["lifecycle.version.client-latest"])
+        .says("The version that `initialize` offers is the newest that the client speaks.")
+        .cure("Offer the newest revision that you speak; the server chooses an older one if it has to.")
+        .watch(&[], newest_offered),
+    Rule::client("client.lifecycle.version-kept", Area::Lifecycle, &["lifecycle.operation.version-must"])
+        .says("The client sends only requests and notifications that the negotiated revision defines.")
+        .cure("Look at the negotiated revision before you send a method that another revision introduced or removed.")
+        .watch(&[], version_kept),
+    Rule::client("client.lifecycle.no-shutdown-message", Area::Lifecycle, &["lifecycle.shutdown.no-message"])
+        .says("The client ends a connection by closing it, without a message.")
+        .cure("Close the input of the server, or the connections of HTTP; there is no method `shutdown`, `exit` or `close`.")
+        .watch(&[], no_shutdown_message),
 ];
 
 /// Returns the requests for a handshake, each with the take that it belongs to.
@@ -243,4 +260,82 @@ fn capabilities(takes: &Takes) -> Outcome {
         .map(|said| said.number)
         .take(3);
     Seen::at(seen.collect::<Vec<_>>())
+}
+
+fn offers_a_revision(takes: &Takes) -> Outcome {
+    let hellos = handshakes(takes).map(|(_, said)| said);
+    let hellos = hellos.filter(|said| said.params()["protocolVersion"].is_string());
+    every(hellos, "the client offered no version", |said| {
+        let offered = said.params()["protocolVersion"].as_str()?;
+        let known = offered.parse::<Revision>().is_ok() || is_later_date(offered);
+        (!known).then(|| format!("`initialize` offers {offered:?}, which is no revision"))
+    })
+}
+
+/// Says whether a version is a date after all that this checker knows.
+fn is_later_date(version: &str) -> bool {
+    let date = version.len() == 10
+        && version.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    date && version > Revision::MODERN.as_str()
+}
+
+fn newest_offered(takes: &Takes) -> Outcome {
+    let mut seen = Vec::new();
+    for (take, hello) in handshakes(takes) {
+        let offered = hello.params()["protocolVersion"].as_str();
+        let (Some(offered), Some((answered, answer))) = (offered, take.answer(hello)) else {
+            continue;
+        };
+        let chosen = answer["result"]["protocolVersion"].as_str();
+        let (Ok(offered), Some(Ok(chosen))) = (
+            offered.parse::<Revision>(),
+            chosen.map(str::parse::<Revision>),
+        ) else {
+            continue;
+        };
+        let goes_on = take.said().iter().find(|said| {
+            said.number > answered
+                && said.is_beside(hello)
+                && said.method() == Some("notifications/initialized")
+        });
+        match goes_on {
+            Some(next) if offered < chosen => {
+                let what = format!("the client offers {offered}, and goes on with {chosen}");
+                return Err(Unmet::broken(what, [hello.number, answered, next.number]));
+            }
+            _ => seen.push(hello.number),
+        }
+    }
+    match seen.is_empty() {
+        true => Err(Unmet::not_tested("the client offered no known revision")),
+        false => Seen::at(seen.into_iter().take(3)),
+    }
+}
+
+fn version_kept(takes: &Takes) -> Outcome {
+    // A client that tries newer revisions first says so in `_meta`.
+    let said = takes
+        .said()
+        .filter(|said| said.meta("protocolVersion").is_none());
+    let known = said.filter(|said| said.method().and_then(Method::named).is_some());
+    every(known, "the client sent no method of the protocol", |said| {
+        let method = said.method().and_then(Method::named)?;
+        let wrong = !method.is_in(takes.revision);
+        wrong.then(|| format!("`{}` is no method of {}", method.name, takes.revision))
+    })
+}
+
+/// Names of messages by which other protocols end a connection.
+const SHUTDOWN: [&str; 4] = ["shutdown", "exit", "close", "disconnect"];
+
+fn no_shutdown_message(takes: &Takes) -> Outcome {
+    every(takes.said(), "the client said nothing", |said| {
+        let method = said.method()?;
+        let name = method.strip_prefix("notifications/").unwrap_or(method);
+        let wrong = SHUTDOWN.contains(&name);
+        wrong.then(|| format!("`{method}`"))
+    })
 }

@@ -298,3 +298,76 @@ fn nobody_has_to_know_the_transport_of_2024() {
     assert!(is_broken(&stops), "{stops:?}");
     assert!(goes.is_ok(), "{goes:?}");
 }
+
+/// A handshake in which the client offers a version, and goes on with the one that the server chooses.
+fn handshake(offers: &str) -> Story {
+    let mut hello = call(1, "initialize");
+    hello["params"]["protocolVersion"] = offers.into();
+    let chosen = json!({ "protocolVersion": "2025-11-25" });
+    Story::default()
+        .posts(&[], &hello)
+        .answers(1, &[], &result(1, &chosen))
+        .posts(&[], &tell("notifications/initialized"))
+}
+
+#[test]
+fn a_revision_that_is_not_known_yet_may_be_offered() {
+    let rule = "client.lifecycle.offers-a-revision";
+    for right in ["2024-10-07", "2025-11-25", "2027-01-01"] {
+        let outcome = handshake(right).judged(rule, Scene::Plain, LEGACY);
+        assert!(outcome.is_ok(), "{right}: {outcome:?}");
+    }
+    for wrong in ["1.0", "2025-01-01", "latest", ""] {
+        let outcome = handshake(wrong).judged(rule, Scene::Plain, LEGACY);
+        assert!(is_broken(&outcome), "{wrong}: {outcome:?}");
+    }
+}
+
+#[test]
+fn the_newest_revision_is_offered_and_an_older_one_may_be_chosen() {
+    let rule = "client.lifecycle.newest-offered";
+    let judged = |offers: &str| handshake(offers).judged(rule, Scene::Plain, LEGACY);
+
+    assert!(judged("2025-11-25").is_ok());
+    assert!(judged("2026-07-28").is_ok());
+    assert!(is_broken(&judged("2025-03-26")));
+}
+
+#[test]
+fn a_client_that_leaves_a_newer_revision_offered_its_newest() {
+    let mut hello = call(1, "initialize");
+    hello["params"]["protocolVersion"] = "2025-03-26".into();
+    let story = Story::default().posts(&[], &hello).answers(
+        1,
+        &[],
+        &result(1, &json!({ "protocolVersion": "2025-11-25" })),
+    );
+
+    let outcome = story.judged("client.lifecycle.newest-offered", Scene::Plain, LEGACY);
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+#[test]
+fn a_client_registers_or_has_a_metadata_document() {
+    let rule = "client.auth.registers";
+    let refused = || {
+        Story::default().posts(&[], &call(1, "initialize")).asks(
+            "GET /about/this-resource",
+            &[],
+            "",
+        )
+    };
+    let judged = |story: Story| story.judged(rule, Scene::Guarded, Revision::V2025_06_18);
+    let log_in = |id: &str| refused().asks(&format!("GET /as/log-in?client_id={id}"), &[], "");
+
+    let registered = judged(refused().asks("POST /as/clients", &[], "{}"));
+    let documented = judged(log_in("https%3A%2F%2Fexample.com%2Fclient.json"));
+    let unknown = judged(log_in("my-client"));
+    let stopped = judged(refused());
+
+    assert!(registered.is_ok(), "{registered:?}");
+    assert!(documented.is_ok(), "{documented:?}");
+    assert!(is_broken(&unknown), "{unknown:?}");
+    assert!(matches!(stopped, Err(Unmet::NotTested(_))), "{stopped:?}");
+}

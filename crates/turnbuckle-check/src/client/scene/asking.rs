@@ -15,6 +15,8 @@ pub(crate) const MODEL: &str = "ask-model";
 pub(crate) const TOOLS: &str = "ask-tools";
 pub(crate) const FORM: &str = "ask-form";
 pub(crate) const VISIT: &str = "ask-visit";
+/// A question for a model to a client that has not declared `sampling`.
+pub(crate) const UNDECLARED: &str = "ask-undeclared";
 
 /// What is to come back as it is.
 const STATE: &str = "{\"not\": 'json'} \u{e9}=+/%20 ";
@@ -104,6 +106,10 @@ fn inputs(part: &Part) -> impl Iterator<Item = (&'static str, &'static str, Valu
     }
     if part.declared("/sampling") {
         inputs.push((MODEL, "sampling/createMessage", sampling()));
+    }
+    // A client that has not declared it refuses; one that answers has something that it did not declare.
+    if !modern && !part.declared("/sampling") {
+        inputs.push((UNDECLARED, "sampling/createMessage", sampling()));
     }
     let tools = part.revision == Revision::V2025_11_25 && !part.declared("/sampling/tools");
     if tools && part.declared("/sampling") {

@@ -6,7 +6,7 @@ use turnbuckle_client::auth::Challenge;
 use crate::outcome::{Outcome, Seen, Unmet};
 use crate::speech::Speech;
 use crate::visit::Visit;
-use crate::wire::http::Reply;
+use crate::wire::http::{Draft, Reply};
 
 /// What a server said to somebody without a token that is good.
 pub(super) struct Door {
@@ -46,12 +46,22 @@ impl Door {
 
     /// Begins a conversation without a token, or with this one.
     pub(super) async fn open(visit: &Visit, token: Option<&str>) -> Result<Self, Unmet> {
+        Self::say(visit, &Self::opening(visit), token).await
+    }
+
+    fn opening(visit: &Visit) -> Value {
         let speech = Speech::new(visit.revision);
-        let message = match speech.has_handshake() {
+        match speech.has_handshake() {
             true => speech.request(1, "initialize", speech.initialize()),
             false => speech.request(1, "server/discover", Value::Null),
-        };
-        Self::say(visit, &message, token).await
+        }
+    }
+
+    /// Begins a conversation without anything that the user gave to go with requests.
+    pub(super) async fn without_credentials(visit: &Visit) -> Result<Self, Unmet> {
+        let message = Self::opening(visit);
+        let draft = visit.caller()?.request("POST").without_credentials();
+        Self::send(visit, &message, draft).await
     }
 
     /// Asks for something without a token.
@@ -61,13 +71,17 @@ impl Door {
     }
 
     async fn say(visit: &Visit, message: &Value, token: Option<&str>) -> Result<Self, Unmet> {
-        let speech = Speech::new(visit.revision);
         let draft = visit.caller()?.request("POST").without("authorization");
-        let draft = draft.headers(speech.headers(message, None));
         let draft = match token {
             Some(token) => draft.header("authorization", token),
             None => draft,
         };
+        Self::send(visit, message, draft).await
+    }
+
+    async fn send(visit: &Visit, message: &Value, draft: Draft) -> Result<Self, Unmet> {
+        let speech = Speech::new(visit.revision);
+        let draft = draft.headers(speech.headers(message, None));
         let mut reply = draft.body(message.to_string()).deliberate().send().await?;
         reply.text(visit.options.silence).await;
         Ok(Self {

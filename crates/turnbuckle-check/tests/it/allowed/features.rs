@@ -9,6 +9,8 @@ use turnbuckle_protocol::revision::Revision;
 use crate::mutant::{Mutant, Saying};
 use crate::mutants::tasks::numbered;
 
+use super::wire::assert_allowed;
+
 /// Servers that do nothing wrong, each with the rule that could be mistaken about it.
 fn allowed() -> Vec<Mutant> {
     vec![
@@ -237,4 +239,38 @@ fn asks(saying: &mut Saying) {
         saying,
         json!({ "resultType": "input_required", "inputRequests": { "which": question } }),
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_a_list_may_be_announced_before_or_after_the_answer() {
+    for after in [false, true] {
+        let grown = AtomicBool::new(false);
+        let variant = Mutant::new("subscriptions.changes-told", "a new tool, announced")
+            .on_lines()
+            .in_revision(Revision::V2025_11_25)
+            .says(move |saying| {
+                let stirred = saying
+                    .asked
+                    .as_ref()
+                    .is_some_and(|asked| asked["params"]["name"] == "stir");
+                let change =
+                    json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+                if saying.message["method"] == change["method"] {
+                    saying.message = Value::Null;
+                } else if stirred {
+                    grown.store(true, Ordering::Relaxed);
+                    match after {
+                        true => saying.after.push(change),
+                        false => saying.before.push(change),
+                    }
+                } else if grown.load(Ordering::Relaxed)
+                    && let Some(Value::Array(tools)) = saying.message.pointer_mut("/result/tools")
+                {
+                    let mut tool = tools[0].clone();
+                    tool["name"] = "grown".into();
+                    tools.push(tool);
+                }
+            });
+        assert_allowed(variant).await;
+    }
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Makes sure that nothing fails, and that the rule of the variant finds nothing at all.
-async fn assert_allowed(variant: Mutant) {
+pub(super) async fn assert_allowed(variant: Mutant) {
     let report = variant.check().await;
     let bad: Vec<_> = report
         .rulings()
@@ -225,4 +225,33 @@ async fn a_version_is_looked_for_in_every_revision_with_a_handshake() {
             }
         });
     assert_allowed(only).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_may_have_notifications_of_its_own() {
+    let variant = Mutant::new("lifecycle.version-kept", "a notification of no revision")
+        .on_lines()
+        .says(|saying| {
+            if asked(saying, "tools/list") {
+                let method = "notifications/example.com/news";
+                saying
+                    .before
+                    .push(json!({ "jsonrpc": "2.0", "method": method }));
+            }
+        });
+    assert_allowed(variant).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_may_say_which_methods_web_pages_use() {
+    let variant =
+        Mutant::new("origins.preflight", "one web page is welcome").response(|head, responding| {
+            if head.method == http::Method::OPTIONS {
+                let headers = &mut responding.head.headers;
+                let page = HeaderValue::from_static("https://example.com");
+                headers.insert("access-control-allow-origin", page);
+                responding.head.status = StatusCode::NO_CONTENT;
+            }
+        });
+    assert_allowed(variant).await;
 }

@@ -48,6 +48,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 let result = json!({ "role": "assistant", "model": "parrot", "content": content });
                 *message = json!({ "jsonrpc": "2.0", "id": "ask-tools", "result": result });
             }),
+        Mutant::new("client.sampling.declared", "a model that nobody declared").asks(
+            "initialize",
+            |message| {
+                let capabilities = message["params"]["capabilities"].as_object_mut();
+                capabilities.unwrap().remove("sampling");
+            },
+        ),
         Mutant::new("client.elicitation.action", "an action of its own")
             .in_revision(LEGACY)
             .answers("ask-form", |message| {

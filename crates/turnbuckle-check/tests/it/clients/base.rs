@@ -9,6 +9,11 @@ const LEGACY: Revision = Revision::V2025_11_25;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
+        Mutant::new("client.base.params-object", "parameters without names")
+            .in_revision(Revision::V2025_11_25)
+            .asks("ping", |message| {
+                message["params"] = json!([]);
+            }),
         Mutant::new("client.base.json-rpc", "an older version of JSON-RPC")
             .asks("tools/list", |message| message["jsonrpc"] = "1.0".into()),
         Mutant::new("client.base.id-type", "ids with a fraction")

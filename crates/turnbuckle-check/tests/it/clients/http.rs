@@ -1,12 +1,22 @@
 //! Requests of HTTP that are not quite right.
 
-use http::HeaderValue;
+use http::{HeaderValue, Method};
 use serde_json::Value;
+use turnbuckle_protocol::revision::Revision;
 
 use super::mutant::{Mutant, Requesting};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
+        Mutant::new("client.http.post", "a message by PUT")
+            .in_revision(Revision::V2025_11_25)
+            .requests(|requesting| {
+                let body: Value =
+                    serde_json::from_slice(requesting.request.body()).unwrap_or_default();
+                if body["method"] == "ping" {
+                    *requesting.request.method_mut() = Method::PUT;
+                }
+            }),
         Mutant::new("client.http.accept-both", "only JSON is accepted")
             .requests(|requesting| posts(requesting, "accept", "application/json")),
         Mutant::new("client.http.content-type", "the body is some text")

@@ -68,6 +68,47 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             }),
         Mutant::new(
+            "client.lifecycle.offers-a-revision",
+            "the version of something else",
+        )
+        .asks("initialize", |message| {
+            message["params"]["protocolVersion"] = "1.0".into();
+        }),
+        Mutant::new(
+            "client.lifecycle.newest-offered",
+            "an old revision, though it speaks newer ones",
+        )
+        .asks("initialize", |message| {
+            message["params"]["protocolVersion"] = "2024-11-05".into();
+        }),
+        Mutant::new(
+            "client.lifecycle.version-kept",
+            "a notification of a later revision",
+        )
+        .in_revision(turnbuckle_protocol::revision::Revision::V2025_06_18)
+        .says(|saying| {
+            if saying.method() == "tools/list" {
+                let method = "notifications/elicitation/complete";
+                let params = json!({ "elicitationId": "1" });
+                saying
+                    .before
+                    .push(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+            }
+        }),
+        Mutant::new(
+            "client.lifecycle.no-shutdown-message",
+            "a request to shut down",
+        )
+        .says(|saying| {
+            if saying.method() == "tools/list" {
+                saying.memory.count += 1;
+                let id = format!("bye-{}", saying.memory.count);
+                saying
+                    .before
+                    .push(json!({ "jsonrpc": "2.0", "id": id, "method": "shutdown" }));
+            }
+        }),
+        Mutant::new(
             "client.eras.stays-modern-on-lines",
             "a handshake after -32022",
         )

@@ -19,6 +19,21 @@ pub(super) fn mutants() -> Vec<Mutant> {
 fn handshakes() -> Vec<Mutant> {
     vec![
         Mutant::new(
+            "lifecycle.version-kept",
+            "a notification of a later revision",
+        )
+        .on_lines()
+        .in_revision(Revision::V2025_06_18)
+        .says(|saying| {
+            if asked(saying, "tools/list") {
+                let method = "notifications/elicitation/complete";
+                let params = json!({ "elicitationId": "1" });
+                saying
+                    .before
+                    .push(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+            }
+        }),
+        Mutant::new(
             "lifecycle.unknown-version",
             "an error for an unknown version",
         )

@@ -1,6 +1,6 @@
 //! Web pages and names that have no business here: let in.
 
-use http::StatusCode;
+use http::{HeaderValue, Method, StatusCode};
 
 use crate::good;
 use crate::mutant::Mutant;
@@ -18,6 +18,15 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("origins.host-checked", "any name will do").request(|request| {
             let host = good::URL.trim_start_matches("http://");
             super::http::set(request, "host", host.trim_end_matches("/mcp"));
+        }),
+        Mutant::new("origins.preflight", "any web page may ask").response(|head, responding| {
+            if head.method == Method::OPTIONS {
+                let any = HeaderValue::from_static("*");
+                responding
+                    .head
+                    .headers
+                    .insert("access-control-allow-origin", any);
+            }
         }),
     ]
 }

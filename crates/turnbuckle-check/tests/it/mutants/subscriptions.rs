@@ -1,5 +1,7 @@
 //! Being told of changes: not quite right.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
@@ -51,7 +53,29 @@ fn legacy() -> Vec<Mutant> {
         .answers("initialize", |message| {
             message["result"]["capabilities"]["tools"] = json!({});
         }),
+        changed_in_silence(),
     ]
+}
+
+/// A server whose list of tools grows when one of them is called, and that announces no change of it.
+fn changed_in_silence() -> Mutant {
+    let grown = AtomicBool::new(false);
+    Mutant::new("subscriptions.changes-told", "a new tool in silence")
+        .on_lines()
+        .in_revision(Revision::V2025_11_25)
+        .says(move |saying| {
+            if saying.message["method"] == "notifications/tools/list_changed" {
+                saying.message = Value::Null;
+            } else if is_called(saying, "stir") {
+                grown.store(true, Ordering::Relaxed);
+            } else if grown.load(Ordering::Relaxed)
+                && let Some(Value::Array(tools)) = saying.message.pointer_mut("/result/tools")
+            {
+                let mut tool = tools[0].clone();
+                tool["name"] = "grown".into();
+                tools.push(tool);
+            }
+        })
 }
 
 fn modern() -> Vec<Mutant> {

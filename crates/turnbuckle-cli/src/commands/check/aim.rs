@@ -29,7 +29,8 @@ pub(super) async fn at(target: &Target, context: &Context) -> Result<(check::Tar
                 .map(|(name, value)| (name.clone(), value.reveal().to_owned()))
                 .collect();
             headers.extend(logins::headers(&remote, context).await?);
-            let aimed = check::Target::http(&remote.url, place::http(&remote, context), headers);
+            let aimed = check::Target::http(&remote.url, place::http(&remote, context), headers)
+                .by_network();
             match remote.sse {
                 true => aimed.http_sse(),
                 false => aimed,

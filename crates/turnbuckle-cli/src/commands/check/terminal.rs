@@ -70,7 +70,7 @@ fn cell(counts: &Counts) -> String {
     parts.join(" ")
 }
 
-fn colour(grade: Grade) -> Style {
+pub(super) fn colour(grade: Grade) -> Style {
     match grade {
         Grade::Pass => style::TYPE,
         Grade::Fail => style::ERROR,
