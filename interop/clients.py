@@ -93,6 +93,7 @@ ROWS = [
 REASONS = [
     "http: clients of 2024-11-05 know only HTTP+SSE",
     "sse: tried with the packages that still have it and are used with it",
+    "progress: TypeScript clients lose what arrives in one piece with the answer; that it was sent is seen as it arrives",
 ]
 
 

@@ -3,7 +3,7 @@ import json
 import shutil
 import subprocess
 
-from clients import BOTH, MCP_2, SDK_2
+from clients import BOTH, MCP_2, RMCP, SDK_2
 from packages import TARGET, Program
 from rows import Row
 from tap import Tap
@@ -11,13 +11,15 @@ from tap import Tap
 TURNBUCKLE = TARGET / "debug" / "turnbuckle"
 CHECKS = """
     tools checkpoint search list index repository_search status skill remediation collection resources prompts debug
+    debug_create debug_list debug_enable debug_status debug_missing debug_close
 """.split()
+DEBUG_ONLY = {check: "tried with Python and TypeScript" for check in CHECKS if not check.startswith("debug_")}
 
 
 class Context(Row):
-    def __init__(self, name, revision, package, script, *words):
-        super().__init__(f"context: {name}", revision, BOTH, CHECKS, {})
-        self.package, self.driver = package, Program(package, script, *words)
+    def __init__(self, name, revision, driver, lacks):
+        super().__init__(f"context: {name}", revision, BOTH, CHECKS, lacks)
+        self.package, self.driver = driver.package, driver
 
     def run(self, transport):
         log = self.log(transport)
@@ -43,10 +45,11 @@ class Context(Row):
 
 
 ROWS = [
-    Context(f"{language} {version}", revision, program.package, script, program.words[1])
-    for language, version, program, script in [
-        ("python", "2.3.0", MCP_2, "context.py"),
-        ("typescript", "2.4.0", SDK_2, "context.mjs"),
+    Context(name, revision, driver, lacks)
+    for name, driver, lacks in [
+        ("python 2.3.0", Program(MCP_2.package, "context.py", MCP_2.words[1]), {}),
+        ("typescript 2.4.0", Program(SDK_2.package, "context.mjs", SDK_2.words[1]), {}),
+        ("rmcp 3.8.0", RMCP, DEBUG_ONLY),
     ]
     for revision in ("2025-11-25", "2026-07-28")
 ]

@@ -114,6 +114,36 @@ class Checks:
         assert [entry["function_name"] for entry in found["entries"]][:1] == ["checkpoint_save"], found
         assert all(entry["duration_ms"] > 0 for entry in found["entries"]), found
 
+    async def debug_create(self):
+        session = await self.call("debug_create_session", program="build", target_type="native")
+        assert session["state"] == "recording" and session["target_type"] == "native", session
+        self.debugged = session["session_id"]
+
+    async def debug_list(self):
+        assert self.debugged in await self.open_sessions(), "the session is not listed"
+
+    async def debug_enable(self):
+        enabled = await self.call("debug_log_enable", pattern="checkpoint_*")
+        assert enabled == {"status": "enabled", "filter_pattern": "checkpoint_*"}, enabled
+
+    async def debug_status(self):
+        status = await self.call("debug_log_status")
+        assert status["enabled"] is True and status["filter_pattern"] == "checkpoint_*", status
+        assert status["current_depth"] == 1 and status["entry_count"] > 0, status
+
+    async def debug_missing(self):
+        result = await self.session.call("debug_create_session", {})
+        assert result["isError"] and "program" in result["content"][0]["text"], result
+
+    async def debug_close(self):
+        closed = await self.call("debug_close_session", session_id=self.debugged)
+        assert closed == {"closed": self.debugged, "status": "ok"}, closed
+        assert self.debugged not in await self.open_sessions(), "the session is still listed"
+
+    async def open_sessions(self):
+        listed = await self.call("debug_list_sessions")
+        return [session["session_id"] for session in listed["sessions"]]
+
 
 async def main():
     sdk, client, revision, wanted, transport, *target = sys.argv[1:]

@@ -4,6 +4,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
+import { progressOf } from './arrivals.mjs';
+
 const FAMILIES = /^(checkpoint|remediation|skill|collection|debug|index|repository)_|^status$/;
 
 const [sdkName, name, revision, wanted, transport, ...target] = process.argv.slice(2);
@@ -15,7 +17,7 @@ writeFileSync(`${project}/.git/HEAD`, 'ref: refs/heads/main\n');
 writeFileSync(`${project}/parser.js`, 'export function parseConfig(text) {\n    return {};\n}\n');
 writeFileSync(`${project}/server.js`, 'export function acceptLoop() {\n}\n');
 
-let client, saved;
+let client, saved, debugged;
 
 // In the order of a day's work.
 const checks = {
@@ -45,9 +47,9 @@ const checks = {
     },
 
     index: async () => {
-        const steps = [];
-        const indexed = await call('index_repository', { path: project }, { onprogress: step => steps.push(step) });
-        holds(indexed.files_indexed === 2, indexed);
+        const index = onprogress => call('index_repository', { path: project }, { onprogress });
+        const { result, steps } = await progressOf(index);
+        holds(result.files_indexed === 2, result);
         holds(steps.length > 0, 'no progress was told');
     },
 
@@ -102,7 +104,40 @@ const checks = {
         holds(found.entries[0].function_name === 'checkpoint_save', found);
         holds(found.entries.every(entry => entry.duration_ms > 0), found);
     },
+
+    debug_create: async () => {
+        debugged = await call('debug_create_session', { program: 'build', target_type: 'native' });
+        holds(debugged.state === 'recording' && debugged.target_type === 'native', debugged);
+    },
+
+    debug_list: async () => holds((await openSessions()).includes(debugged.session_id), 'the session is not listed'),
+
+    debug_enable: async () => {
+        const enabled = await call('debug_log_enable', { pattern: 'checkpoint_*' });
+        holds(enabled.status === 'enabled' && enabled.filter_pattern === 'checkpoint_*', enabled);
+    },
+
+    debug_status: async () => {
+        const status = await call('debug_log_status', {});
+        holds(status.enabled === true && status.filter_pattern === 'checkpoint_*', status);
+        holds(status.current_depth === 1 && status.entry_count > 0, status);
+    },
+
+    debug_missing: async () => {
+        const result = await sdk.callTool(client, { name: 'debug_create_session', arguments: {} });
+        holds(result.isError === true && result.content[0].text.includes('program'), result);
+    },
+
+    debug_close: async () => {
+        const closed = await call('debug_close_session', { session_id: debugged.session_id });
+        holds(closed.status === 'ok' && closed.closed === debugged.session_id, closed);
+        holds(!(await openSessions()).includes(debugged.session_id), 'the session is still listed');
+    },
 };
+
+async function openSessions() {
+    return (await call('debug_list_sessions', {})).sessions.map(session => session.session_id);
+}
 
 async function call(tool, args, options) {
     const result = await sdk.callTool(client, { name: tool, arguments: args }, options);

@@ -8,6 +8,8 @@ import { randomUUID } from 'node:crypto';
 import { deepStrictEqual } from 'node:assert';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { progressOf } from './arrivals.mjs';
+
 const TOOLS = ['add', 'card', 'connect', 'count_words', 'find', 'places', 'remind', 'sign', 'summarize', 'tidy'];
 const RESOURCES = ['notes://about', 'notes://all', 'notes://pixel'];
 const ABOUT = 'Notes, kept in memory.';
@@ -109,9 +111,8 @@ const checks = client => ({
     unknown_tool: () => fails(call('no_such_tool'), -32602),
 
     progress: async () => {
-        const seen = [];
-        await call('tidy', {}, { onprogress: ({ progress, total }) => seen.push([progress, total]) });
-        equal(seen, [[1, 3], [2, 3], [3, 3]]);
+        const { steps } = await progressOf(onprogress => call('tidy', {}, { onprogress }));
+        equal(steps, [[1, 3], [2, 3], [3, 3]]);
     },
 
     logging: async () => {

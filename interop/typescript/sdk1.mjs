@@ -2,7 +2,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
-import { inTurn } from './turns.mjs';
+import { observed } from './arrivals.mjs';
 
 const early = types.ElicitRequestSchema === undefined;
 const schemas = {
@@ -23,7 +23,7 @@ export async function connect(transport, target, revision, answers, notices) {
     for (const [method, notice] of Object.entries(notices)) client.setNotificationHandler(schemas[method], notice);
     const wire = await open(transport, target);
     // The early client does not tell the version that it agreed on, so we look at the answer to its first request.
-    await client.connect(inTurn(wire, message => (negotiated ??= message.result?.protocolVersion)));
+    await client.connect(observed(wire, message => (negotiated ??= message.result?.protocolVersion)));
     return client;
 }
 

@@ -1,7 +1,7 @@
 // The package @modelcontextprotocol/client 2.x: one client for both ways of living.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { inTurn } from './turns.mjs';
+import { observed } from './arrivals.mjs';
 
 const modern = revision => revision >= '2026-07-28';
 
@@ -17,7 +17,7 @@ export async function connect(transport, [first, ...rest], revision, answers, no
     for (const [method, notice] of Object.entries(notices)) client.setNotificationHandler(method, notice);
     const stdio = transport === 'stdio';
     const wire = stdio ? new StdioClientTransport({ command: first, args: rest }) : new StreamableHTTPClientTransport(new URL(first));
-    await client.connect(inTurn(wire));
+    await client.connect(observed(wire));
     return client;
 }
 

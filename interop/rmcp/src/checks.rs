@@ -1,5 +1,7 @@
 //! What is expected of the server, check by check.
 
+mod debug;
+
 use std::{collections::BTreeSet, error::Error, time::Duration};
 
 use rmcp::{
@@ -74,6 +76,7 @@ impl Checks {
             "subscription" => self.subscription().await,
             "together" => self.together().await,
             "ping" => self.ping().await,
+            name if name.starts_with("debug_") => self.debug(name).await,
             _ => Err("there is no such check".into()),
         }
     }

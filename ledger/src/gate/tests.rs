@@ -15,6 +15,7 @@ fn row(id: &'static str, level: &'static str, role: &'static str) -> Requirement
         summary: Cow::Borrowed("Do it."),
         source: "page#section",
         observable: "wire",
+        checklist: Vec::new(),
     }
 }
 

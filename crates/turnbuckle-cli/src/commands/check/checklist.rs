@@ -72,14 +72,10 @@ fn entry(line: &Line, role: Option<Role>, report: Option<&Report>, width: usize)
         (true, None) => Some("no rule for the side that is checked"),
         (_, reason) => reason,
     };
-    for part in [
-        (!ids.is_empty()).then(|| ids.join(", ")),
-        note.map(str::to_owned),
-    ] {
-        if let Some(part) = part {
-            let part = wrap::indented(&part, indent, width);
-            text += &format!("{}\n", style::paint(style::DIM, part.trim_end()));
-        }
+    let rules = (!ids.is_empty()).then(|| ids.join(", "));
+    for part in rules.into_iter().chain(note.map(str::to_owned)) {
+        let part = wrap::indented(&part, indent, width);
+        text += &format!("{}\n", style::paint(style::DIM, part.trim_end()));
     }
     text
 }
