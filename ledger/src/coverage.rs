@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Write};
 
-use crate::claim::Claims;
+use crate::claim::{Claim, Claims};
 use crate::report::TestName;
-use crate::side::Side;
+use crate::side::{self, Side};
 use crate::table::Requirement;
 
 /// What is proven of the requirements that a peer can observe.
@@ -13,25 +13,37 @@ use crate::table::Requirement;
 pub struct Coverage<'a> {
     rows: Vec<Row<'a>>,
     failing: Vec<(String, TestName)>,
+    unknown: Vec<(String, TestName)>,
 }
 
 #[derive(Debug)]
 struct Row<'a> {
     requirement: &'a Requirement,
-    /// The sides for which a test proves it, bound or not.
-    proven_for: Vec<Side>,
+    /// For each side, bound or not, the revisions in which a test proves it.
+    proven: [Vec<&'static str>; 2],
 }
 
 impl Row<'_> {
-    /// Returns the sides that it binds and that have no proof.
-    fn lacking(&self) -> impl Iterator<Item = Side> {
-        Side::ALL
-            .into_iter()
-            .filter(|side| side.is_bound_by(self.requirement))
-            .filter(|side| !self.proven_for.contains(side))
+    /// Returns the sides that it binds.
+    fn bound(&self) -> impl Iterator<Item = Side> {
+        let sides = Side::ALL.into_iter();
+        sides.filter(|side| side.is_bound_by(self.requirement))
     }
 
-    /// Returns whether every side that it binds has a proof; what binds none of ours is never proven.
+    /// Returns the revisions in which a side has no proof.
+    fn open(&self, side: Side) -> Vec<&'static str> {
+        let mut open = self.requirement.revisions.clone();
+        open.retain(|date| !self.proven[side as usize].contains(date));
+        open
+    }
+
+    /// Returns the sides that it binds and that lack a proof, with the revisions in which they do.
+    fn lacking(&self) -> impl Iterator<Item = (Side, Vec<&'static str>)> {
+        let sides = self.bound().map(|side| (side, self.open(side)));
+        sides.filter(|(_, open)| !open.is_empty())
+    }
+
+    /// Returns whether every side that it binds has a proof in every revision; what binds none of ours is never proven.
     fn covered(&self) -> bool {
         self.requirement.role != "as" && self.lacking().next().is_none()
     }
@@ -40,43 +52,51 @@ impl Row<'_> {
 impl<'a> Coverage<'a> {
     /// Joins the table with what tests claimed and which of them passed.
     pub fn of(table: &'a [Requirement], claims: &Claims, passed: &HashSet<TestName>) -> Self {
-        let proven = |id: &str, side: Side| {
-            let mut tests = claims.get(id).into_iter().flatten();
-            tests.any(|test| side.is_tested_by(test) && passed.contains(test))
-        };
-        let proven_for = |id| {
-            let sides = Side::ALL.into_iter();
-            sides.filter(|side| proven(id, *side)).collect()
-        };
         let rows = table
             .iter()
             .filter(|row| row.is_on_the_wire())
             .map(|requirement| Row {
                 requirement,
-                proven_for: proven_for(requirement.id),
+                proven: Side::ALL.map(|side| proven(requirement, side, claims, passed)),
             })
             .collect();
         Self {
             rows,
-            failing: failing(claims, passed),
+            failing: listed(claims, |test| !passed.contains(test)),
+            unknown: listed(claims, |test| side::sides_of(test).is_none()),
         }
     }
 
-    /// Returns the requirements that are not proven, in the order of the table, and the sides whose proof is missing.
-    pub fn missing(&self) -> impl Iterator<Item = (&'a Requirement, Vec<Side>)> {
+    /// Returns the requirements that are not proven, in the order of the table, and the sides and revisions whose proof is missing.
+    pub fn missing(
+        &self,
+    ) -> impl Iterator<Item = (&'a Requirement, Vec<(Side, Vec<&'static str>)>)> {
         self.rows
             .iter()
             .filter(|row| !row.covered())
             .map(|row| (row.requirement, row.lacking().collect()))
     }
 
-    /// Returns every MUST and MUST NOT that binds a side, and whether a test proves it for that side.
-    pub fn duties(&self, side: Side) -> impl Iterator<Item = (&'a Requirement, bool)> {
+    /// Returns every MUST and MUST NOT that binds a side, and the revisions in which no test proves it for that side.
+    pub fn duties(&self, side: Side) -> impl Iterator<Item = (&'a Requirement, Vec<&'static str>)> {
         self.rows
             .iter()
             .filter(move |row| side.is_bound_by(row.requirement))
             .filter(|row| row.requirement.level.starts_with("MUST"))
-            .map(move |row| (row.requirement, row.proven_for.contains(&side)))
+            .map(move |row| (row.requirement, row.open(side)))
+    }
+
+    /// Returns how many proofs there are, and how many it would take: one for each row, side it binds and revision it names.
+    pub fn proofs(&self) -> (usize, usize) {
+        let mut proofs = (0, 0);
+        for row in &self.rows {
+            for side in row.bound() {
+                let total = row.requirement.revisions.len();
+                proofs.0 += total - row.open(side).len();
+                proofs.1 += total;
+            }
+        }
+        proofs
     }
 
     /// Returns the requirements that bind authorization servers, which we are not.
@@ -90,10 +110,19 @@ impl<'a> Coverage<'a> {
         &self.failing
     }
 
+    /// Returns claims of tests that stand for no side, because their package is not in the table of [`side`].
+    pub fn unknown(&self) -> &[(String, TestName)] {
+        &self.unknown
+    }
+
     /// Returns the figures as one JSON object.
     pub fn to_json(&self) -> String {
         // Keys are plain words, as the table's own test makes sure, so nothing needs escaping.
-        let mut json = format!("{{\"total\":{}", self.total().to_json());
+        let (proofs, wanted) = self.proofs();
+        let mut json = format!(
+            "{{\"total\":{},\"proofs\":{{\"covered\":{proofs},\"total\":{wanted}}}",
+            self.total().to_json()
+        );
         for (name, groups) in self.groups() {
             let groups: Vec<_> = groups
                 .iter()
@@ -140,6 +169,11 @@ impl fmt::Display for Coverage<'_> {
             f,
             "requirements proven on the wire: {}",
             self.total().to_string().trim_start()
+        )?;
+        let (proofs, wanted) = self.proofs();
+        writeln!(
+            f,
+            "proofs, one for each requirement, side and revision: {proofs} of {wanted}"
         )
     }
 }
@@ -171,15 +205,33 @@ impl fmt::Display for Share {
     }
 }
 
-fn failing(claims: &Claims, passed: &HashSet<TestName>) -> Vec<(String, TestName)> {
-    let mut failing: Vec<_> = claims
+/// Returns the revisions of a row in which a test that passed proves it for a side.
+fn proven(
+    row: &Requirement,
+    side: Side,
+    claims: &Claims,
+    passed: &HashSet<TestName>,
+) -> Vec<&'static str> {
+    let counts = |claim: &Claim, date| {
+        passed.contains(&claim.test)
+            && side.is_tested_by(&claim.test)
+            && (side::is_revision_independent(&claim.test) || claims.is_made_in(claim, date))
+    };
+    let mut proven = row.revisions.clone();
+    proven.retain(|date| claims.of(row.id).iter().any(|claim| counts(claim, date)));
+    proven
+}
+
+/// Returns the claims of the tests that are wanted, each once.
+fn listed(claims: &Claims, wanted: impl Fn(&TestName) -> bool) -> Vec<(String, TestName)> {
+    let mut listed: Vec<_> = claims
         .iter()
-        .flat_map(|(id, tests)| tests.iter().map(move |test| (id.clone(), test.clone())))
-        .filter(|(_, test)| !passed.contains(test))
+        .filter(|(_, claim)| wanted(&claim.test))
+        .map(|(id, claim)| (id.to_owned(), claim.test.clone()))
         .collect();
-    failing.sort();
-    failing.dedup();
-    failing
+    listed.sort();
+    listed.dedup();
+    listed
 }
 
 #[cfg(test)]

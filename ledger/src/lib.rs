@@ -1,7 +1,8 @@
 //! The requirements of the specification as data, and which tests prove them.
 //!
-//! A test says what it proves with [`req!`]. `./test coverage` then counts a requirement as covered
-//! if a test that claims it ran and passed.
+//! A test says what it proves with [`req!`], and the helpers that open its sessions say in which revisions it did so
+//! ([`ran_in`], [`saw_message`]). `./test coverage` then counts a requirement as covered if tests that claim it ran and passed in
+//! every revision that it names.
 //!
 //! - [`table`]: the rows of `spec/requirements.csv`.
 //! - [`claim`]: how a running test says which rows it proves.
@@ -19,9 +20,13 @@ pub mod report;
 pub mod side;
 pub mod table;
 
+pub use claim::{ran_in, saw_message};
 pub use table::Requirement;
 
 /// Claims that the running test proves the requirements with these ids.
+///
+/// The claim counts in the revisions that the test speaks, as the helpers record them that it opens sessions with. A test that
+/// speaks none, for example one of a table of types, names them itself.
 ///
 /// Panics if an id is not in `spec/requirements.csv`, so that a misspelt claim fails its test.
 ///
@@ -30,8 +35,10 @@ pub use table::Requirement;
 ///
 /// req!("base.jsonrpc.conform");
 /// req!("base.components.legacy", "base.components.modern");
+/// req!("base.components.legacy", in: ["2025-06-18", "2025-11-25"]);
 /// ```
 #[macro_export]
 macro_rules! req {
+    ($($id:literal),+, in: $revisions:expr) => { $( $crate::claim::record_in($id, &$revisions); )+ };
     ($($id:expr),+ $(,)?) => { $( $crate::claim::record($id); )+ };
 }

@@ -28,23 +28,40 @@ impl Side {
         }
     }
 
-    /// Returns whether what a test proves is proven for this side.
-    ///
-    /// A test stands for the side whose package it belongs to. Both sides are made of the packages of the protocol and of
-    /// schemas, so their tests stand for both; and so do those of authorization that are not in the room of one side.
+    /// Returns whether what a test proves is proven for this side; a test of a package that [`sides_of`] does not know proves
+    /// nothing.
     pub fn is_tested_by(self, test: &TestName) -> bool {
-        match test.package() {
-            "turnbuckle-protocol" | "turnbuckle-schema" => true,
-            "turnbuckle-client" | "turnbuckle-cli" => self == Self::Client,
-            "turnbuckle-auth" => match test.test.split("::").next() {
-                Some("client") => self == Self::Client,
-                Some("server") => self == Self::Server,
-                _ => true,
-            },
-            _ => self == Self::Server,
-        }
+        sides_of(test).is_some_and(|sides| sides.contains(&self))
     }
 }
+
+/// Returns the sides that a test stands for, or `None` if its package is not in this table.
+///
+/// A test stands for the side whose package it belongs to. Both sides are made of the packages of the protocol and of schemas,
+/// so their tests stand for both; and so do those of authorization that are in the module of neither side.
+pub fn sides_of(test: &TestName) -> Option<&'static [Side]> {
+    Some(match test.package() {
+        "turnbuckle-protocol" | "turnbuckle-schema" => &Side::ALL,
+        "turnbuckle-client" => &[Side::Client],
+        "turnbuckle-server" | "turnbuckle-conformance" => &[Side::Server],
+        "turnbuckle-auth" => match test.test.split("::").next() {
+            Some("client") => &[Side::Client],
+            Some("server") => &[Side::Server],
+            _ => &Side::ALL,
+        },
+        _ => return None,
+    })
+}
+
+/// Returns whether a test proves a requirement in every revision that names it, because its package does the same in all of them.
+///
+/// `house/` checks that the sources of these packages compare no revisions.
+pub fn is_revision_independent(test: &TestName) -> bool {
+    REVISION_INDEPENDENT.contains(&test.package())
+}
+
+/// The packages that do the same in every revision.
+pub const REVISION_INDEPENDENT: [&str; 2] = ["turnbuckle-auth", "turnbuckle-schema"];
 
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,10 +87,16 @@ mod tests {
         assert_eq!(sides("turnbuckle-conformance::it"), [true, false]);
         assert_eq!(sides("turnbuckle-client"), [false, true]);
         assert_eq!(sides("turnbuckle-client::it"), [false, true]);
-        assert_eq!(sides("turnbuckle-cli::bin/turnbuckle"), [false, true]);
         assert_eq!(sides("turnbuckle-protocol::it"), [true, true]);
         assert_eq!(sides("turnbuckle-schema"), [true, true]);
-        assert_eq!(sides("turnbuckle-schema"), [true, true]);
+    }
+
+    #[test]
+    fn a_test_of_an_unknown_package_stands_for_no_side() {
+        let test = TestName::new("a-new-package::it", "a_test");
+
+        assert_eq!(sides_of(&test), None);
+        assert_eq!(Side::ALL.map(|side| side.is_tested_by(&test)), [false; 2]);
     }
 
     #[test]

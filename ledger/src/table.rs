@@ -61,6 +61,18 @@ pub fn find(id: &str) -> Option<&'static Requirement> {
     TABLE.by_id.get(id).map(|&index| &TABLE.rows[index])
 }
 
+/// The revisions that rows name, oldest first.
+pub const DATES: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    MODERN,
+];
+
+/// The revision in which requests stand on their own.
+pub const MODERN: &str = "2026-07-28";
+
 const TEXT: &str = include_str!("../../spec/requirements.csv");
 
 const HEADING: &str = "id,area,level,role,revisions,summary,source,observable,checklist";

@@ -65,7 +65,14 @@ fn print_figures(coverage: &Coverage<'_>) -> io::Result<ExitCode> {
     let count = out_of_role.len();
     writeln!(out, "out of role, {count}: they bind authorization servers")?;
     writeln!(out, "  {}", out_of_role.join("\n  "))?;
-    let mut shut = false;
+    for (id, test) in coverage.unknown() {
+        writeln!(
+            out,
+            "FAULT: {id} is claimed by {} {}, whose package stands for no side (ledger/src/side.rs)",
+            test.binary, test.test
+        )?;
+    }
+    let mut shut = !coverage.unknown().is_empty();
     for side in Side::ALL {
         let gate = Gate::judge(coverage, side, gate::exemptions());
         write!(out, "{gate}")?;
@@ -77,8 +84,11 @@ fn print_figures(coverage: &Coverage<'_>) -> io::Result<ExitCode> {
 fn print_missing(coverage: &Coverage<'_>) -> io::Result<ExitCode> {
     let mut out = io::stdout().lock();
     for (row, lacking) in coverage.missing() {
-        let lacking: Vec<_> = lacking.iter().map(ToString::to_string).collect();
-        let lacking = lacking.join(" ");
+        let lacking: Vec<_> = lacking
+            .iter()
+            .map(|(side, dates)| format!("{side}: {}", dates.join(" ")))
+            .collect();
+        let lacking = lacking.join("; ");
         writeln!(out, "{}\t{}\t{lacking}\t{}", row.id, row.level, row.summary)?;
     }
     Ok(ExitCode::SUCCESS)
