@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_ledger::{req, saw_message};
 
 const TOOL: &str = "test_input_required_result_multi_round";
 
@@ -49,6 +49,7 @@ impl Process {
     }
 
     fn post(&self, body: &str) -> Value {
+        saw_message(body);
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
             stream,

@@ -30,6 +30,7 @@ use tokio::{
     net::TcpListener,
     sync::{Notify, mpsc, watch},
 };
+use turnbuckle_ledger::saw_message;
 
 /// A server, and all it has seen. It ends with the test's runtime.
 #[derive(Clone)]
@@ -309,6 +310,7 @@ impl Events {
 
     /// Sends text of the stream as it is: fields, comments, half an event.
     pub(crate) fn text(&self, text: &str) {
+        saw_message(text);
         let mut chunk = format!("{:x}\r\n", text.len()).into_bytes();
         chunk.extend_from_slice(text.as_bytes());
         chunk.extend_from_slice(b"\r\n");
@@ -357,6 +359,7 @@ impl Shared {
         let (reader, mut writer) = tokio::io::split(stream);
         let mut reader = BufReader::new(reader);
         while let Some(seen) = read_request(&mut reader).await {
+            saw_message(&String::from_utf8_lossy(&seen.body));
             let reply = (self.answer)(&seen);
             self.seen.lock().unwrap().push(seen);
             self.arrived.notify_waiters();
@@ -413,6 +416,7 @@ async fn send<S: AsyncRead + AsyncWrite>(
             false
         }
         Body::Whole(body) => {
+            saw_message(&String::from_utf8_lossy(body));
             let mut bytes = reply.head(&format!("Content-Length: {}", body.len()));
             bytes.extend_from_slice(body);
             writer.write_all(&bytes).await.is_ok()

@@ -33,6 +33,7 @@ use tokio::{
     time::timeout,
 };
 use turnbuckle_client::{Client, ClientBuilder, ConnectError, lines::Lines};
+use turnbuckle_ledger::saw_message;
 
 /// The revisions that begin with a handshake.
 pub(crate) const LEGACY: [&str; 5] = [
@@ -438,6 +439,7 @@ impl Desk {
         let mut reader = BufReader::new(reader);
         let mut line = Vec::new();
         while matches!(reader.read_until(b'\n', &mut line).await, Ok(length) if length > 0) {
+            saw_message(&String::from_utf8_lossy(&line));
             let message: Value = serde_json::from_slice(&line)
                 .unwrap_or_else(|_| json!({ "noise": String::from_utf8_lossy(&line) }));
             self.inbox.send_modify(|inbox| {
@@ -497,6 +499,7 @@ impl Desk {
     }
 
     async fn write(&self, bytes: &[u8]) {
+        saw_message(&String::from_utf8_lossy(bytes));
         if let Some(writer) = self.writer.lock().await.as_mut() {
             // Fails where the client has gone, which is for the test to see.
             let _ = writer.write_all(bytes).await;

@@ -1,6 +1,7 @@
 //! Our own server in memory, for tests of the client.
 
 use turnbuckle_client::{Client, ClientBuilder, EraChoice, lines::Lines};
+use turnbuckle_ledger::ran_in;
 use turnbuckle_server::Server;
 
 /// Joins a client to a server by two pipes in memory.
@@ -12,7 +13,9 @@ pub(crate) async fn connect(builder: ClientBuilder, server: Server) -> Client {
     );
     let (reader, writer) = tokio::io::split(near);
     let client = builder.connect(Lines::new(reader, writer)).await;
-    client.expect("our own server can be connected to")
+    let client = client.expect("our own server can be connected to");
+    ran_in(client.server().revision.as_str());
+    client
 }
 
 /// Joins one client of each era to the same server.

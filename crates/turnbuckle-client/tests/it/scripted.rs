@@ -8,6 +8,7 @@ use tokio::{
     task::JoinHandle,
 };
 use turnbuckle_client::{Client, ClientBuilder, ConnectError, lines::Lines};
+use turnbuckle_ledger::saw_message;
 
 /// The server's end of a connection.
 pub(crate) struct Script {
@@ -42,6 +43,7 @@ impl Script {
     pub(crate) async fn line(&mut self) -> String {
         let mut line = String::new();
         self.input.read_line(&mut line).await.unwrap();
+        saw_message(&line);
         assert!(line.is_empty() || line.ends_with('\n'), "{line:?}");
         line.trim_end_matches('\n').to_owned()
     }
@@ -54,6 +56,7 @@ impl Script {
 
     /// Says something, whatever it is.
     pub(crate) async fn say(&mut self, bytes: impl AsRef<[u8]>) {
+        saw_message(&String::from_utf8_lossy(bytes.as_ref()));
         self.output.write_all(bytes.as_ref()).await.unwrap();
     }
 

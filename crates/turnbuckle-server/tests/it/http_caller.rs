@@ -10,6 +10,7 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use turnbuckle_ledger::saw_message;
 use turnbuckle_protocol::codec::sse::Received;
 use turnbuckle_server::{
     Context, Resource, Server, Tool, ToolError,
@@ -93,6 +94,8 @@ impl Caller {
         builder: http::request::Builder,
         body: impl Into<Bytes>,
     ) -> Answered {
+        let body = body.into();
+        saw_message(&String::from_utf8_lossy(&body));
         Answered(self.client.send(builder, body).await)
     }
 
@@ -215,7 +218,9 @@ impl Answered {
     }
 
     pub(crate) async fn json(self) -> Value {
-        self.0.json().await
+        let json = self.0.json().await;
+        saw_message(&json.to_string());
+        json
     }
 
     /// Status and code of an error.
@@ -235,7 +240,9 @@ pub(crate) struct Stream(Events);
 impl Stream {
     /// The next event with data; `None` at the end.
     pub(crate) async fn event(&mut self) -> Option<Received> {
-        self.0.next().await
+        let event = self.0.next().await?;
+        saw_message(&event.data);
+        Some(event)
     }
 
     /// The next bytes as they come; `None` at the end.

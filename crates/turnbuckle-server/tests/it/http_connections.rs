@@ -16,7 +16,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use turnbuckle_ledger::req;
+use turnbuckle_ledger::{req, saw_message};
 use turnbuckle_server::{
     Context, Server, Tool, ToolError,
     http::{self, Connector, Http},
@@ -51,6 +51,7 @@ impl Listening {
 /// The text of a request with a JSON body.
 fn post(headers: &str, message: &Value) -> String {
     let body = message.to_string();
+    saw_message(&body);
     format!(
         "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          accept: application/json, text/event-stream\r\n{headers}content-length: {}\r\n\r\n{body}",

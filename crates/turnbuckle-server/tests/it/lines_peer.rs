@@ -12,6 +12,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
+use turnbuckle_ledger::saw_message;
 use turnbuckle_server::{Server, lines::Lines};
 
 /// The revisions that begin with a handshake.
@@ -75,6 +76,7 @@ impl Peer {
     }
 
     pub(crate) async fn send_line(&mut self, line: &str) {
+        saw_message(line);
         self.send_bytes(format!("{line}\n").as_bytes()).await;
     }
 
@@ -132,11 +134,13 @@ impl Peer {
 
     /// The next line as it is.
     pub(crate) async fn next_line(&mut self) -> String {
-        timeout(Duration::from_secs(100), self.reader.next_line())
+        let line = timeout(Duration::from_secs(100), self.reader.next_line())
             .await
             .expect("a message comes in time")
             .unwrap()
-            .expect("the stream goes on")
+            .expect("the stream goes on");
+        saw_message(&line);
+        line
     }
 
     /// Fails if anything comes within a second.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_ledger::{req, saw_message};
 use turnbuckle_server::{Server, Tool, ToolError, stdio};
 
 use crate::lines_peer::modern;
@@ -125,6 +125,7 @@ impl Process {
     }
 
     fn send(&mut self, message: &Value) {
+        saw_message(&message.to_string());
         let input = self.input.as_mut().unwrap();
         input.write_all(format!("{message}\n").as_bytes()).unwrap();
     }
@@ -132,6 +133,7 @@ impl Process {
     fn next(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
+        saw_message(&line);
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("only messages: {line:?}"))
     }
 
