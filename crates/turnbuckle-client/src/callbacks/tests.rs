@@ -1,4 +1,4 @@
-use turnbuckle_ledger::req;
+use turnbuckle_ledger::{ran_in, req};
 use turnbuckle_protocol::types::{ContentBlock, ElicitAction};
 
 use super::*;
@@ -13,6 +13,7 @@ async fn ask(
     params: Value,
     of: Revision,
 ) -> Result<Value, RpcError> {
+    ran_in(of.as_str());
     callbacks.answer(method, &params.to_string(), of).await
 }
 
@@ -62,8 +63,7 @@ fn tool_use() -> ContentBlock {
 
 #[test]
 fn capabilities_follow_from_who_answers() {
-    req!("elicitation.capability.mode");
-    req!("sampling.tools.declare");
+    req!("elicitation.capability.mode", "sampling.tools.declare", in: ["2025-11-25", "2026-07-28"]);
     let written = |callbacks: &Callbacks| {
         let mut capabilities = serde_json::to_value(callbacks.capabilities()).unwrap();
         let extensions = capabilities
@@ -197,9 +197,23 @@ async fn only_an_accepted_form_has_content() {
         let mut callbacks = Callbacks::default();
         callbacks.on_form(move |_| async move { anyway(action) });
 
-        let answer = ask(&callbacks, "elicitation/create", name_form(), MODERN).await;
-
-        assert_eq!(answer.unwrap(), expected);
+        for revision in [OLDER, BEFORE, MODERN] {
+            let answer = ask(&callbacks, "elicitation/create", name_form(), revision).await;
+            assert_eq!(answer.unwrap(), expected, "{revision}");
+        }
+    }
+    for (consent, action) in [
+        (Consent::Accept, "accept"),
+        (Consent::Decline, "decline"),
+        (Consent::Cancel, "cancel"),
+    ] {
+        let mut callbacks = Callbacks::default();
+        callbacks.on_visit(move |_| async move { consent });
+        let page = json!({ "mode": "url", "message": "go", "url": "https://a.example/", "elicitationId": "1" });
+        for revision in [BEFORE, MODERN] {
+            let answer = ask(&callbacks, "elicitation/create", page.clone(), revision).await;
+            assert_eq!(answer.unwrap(), json!({ "action": action }), "{revision}");
+        }
     }
 }
 
@@ -408,9 +422,16 @@ async fn a_model_uses_tools_as_the_server_chose() {
         let callbacks = with_model(block, true);
         let params = question(json!({ "toolChoice": { "mode": mode } }));
 
-        let answer = ask(&callbacks, "sampling/createMessage", params, MODERN).await;
-
-        assert_eq!(answer.is_ok(), fits, "{mode}");
+        for revision in [BEFORE, MODERN] {
+            let answer = ask(
+                &callbacks,
+                "sampling/createMessage",
+                params.clone(),
+                revision,
+            )
+            .await;
+            assert_eq!(answer.is_ok(), fits, "{mode} {revision}");
+        }
     }
 }
 

@@ -74,7 +74,8 @@ mod tests {
             "http.value.markers",
             "http.value.sentinel-collision",
             "http.param.present",
-            "http.param.null-omit"
+            "http.param.null-omit",
+            in: ["2026-07-28"]
         );
         for (value, expected) in [
             (json!("us-west1"), Some("us-west1")),
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn an_argument_is_found_at_its_exact_path() {
-        req!("http.param.extract-path", "http.param.absent-omit");
+        req!("http.param.extract-path", "http.param.absent-omit", in: ["2026-07-28"]);
         let marks = [mark("Zone", &["place", "zone"])];
         let found = |arguments: Value| {
             let headers = headers(&marks, arguments.as_object()).unwrap();

@@ -176,6 +176,15 @@ async fn what_was_not_declared_is_refused_and_nobody_is_asked() {
         answer["result"],
         json!({ "action": "accept", "content": { "name": "Ada" } })
     );
+
+    let server = FakeServer::modern();
+    let question = json!({ "method": "elicitation/create", "params": visit("a") });
+    let asks = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
+    server.answer("tools/call", asks);
+    let forms = client().on_form(|form| async move { form.accept_defaults() });
+    let client = server.connect_as(forms).await;
+    client.call_tool("ask", json!({})).await.unwrap_err();
+    assert_eq!(server.count("tools/call"), 1, "there is no answer to bring");
 }
 
 #[tokio::test(start_paused = true)]

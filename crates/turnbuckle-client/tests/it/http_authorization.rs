@@ -68,34 +68,47 @@ async fn what_is_refused_is_sent_again_with_credentials() {
 
 #[tokio::test(start_paused = true)]
 async fn every_request_carries_credentials() {
-    req!("auth.token.every-request");
-    let fake = guarded(
-        LATEST_LEGACY,
-        |_| 1,
-        |seen| {
-            let stream = || Reply::events(|events| async move { events.closed().await });
-            (seen.method == "GET").then(stream)
-        },
-    );
-    let wallet = Wallet::default().with_token();
+    req!("auth.token.conform", "auth.token.every-request");
 
-    let client = connect(&fake, LATEST_LEGACY, &wallet).await;
-    client.call_tool("a", json!({})).await.unwrap();
-    client.call_tool("a", json!({})).await.unwrap();
-    client.close().await;
+    for revision in LEGACY.into_iter().chain([MODERN]) {
+        let fake = guarded(
+            revision,
+            |_| 1,
+            |seen| {
+                let stream = || Reply::events(|events| async move { events.closed().await });
+                (seen.method == "GET").then(stream)
+            },
+        );
+        let wallet = Wallet::default().with_token();
 
-    assert!(wallet.told().is_empty());
-    assert!(fake.seen().iter().all(|seen| token(seen) == 1));
-    for method in ["POST", "GET", "DELETE"] {
-        assert!(!by_method(&fake, method).is_empty(), "{method}");
+        let client = connect(&fake, revision, &wallet).await;
+        client.call_tool("a", json!({})).await.unwrap();
+        client.call_tool("a", json!({})).await.unwrap();
+        client.close().await;
+
+        // By section 5 a token is in the header of that name, with its scheme, and nowhere else.
+        for seen in fake.seen() {
+            assert_eq!(seen.header("authorization"), "Bearer token-1", "{revision}");
+            assert_eq!(seen.path, "/mcp", "{revision}");
+            assert!(!seen.json().to_string().contains("token-1"), "{revision}");
+        }
+        assert!(wallet.told().is_empty());
+        assert!(fake.seen().iter().all(|seen| token(seen) == 1));
+        let methods: &[&str] = match revision {
+            MODERN => &["POST"],
+            _ => &["POST", "GET", "DELETE"],
+        };
+        for method in methods {
+            assert!(!by_method(&fake, method).is_empty(), "{method}");
+        }
+        assert_eq!(wallet.asked().len(), fake.seen().len());
+        assert!(
+            wallet
+                .asked()
+                .iter()
+                .all(|(_, url)| url == "http://fake.test/mcp")
+        );
     }
-    assert_eq!(wallet.asked().len(), fake.seen().len());
-    assert!(
-        wallet
-            .asked()
-            .iter()
-            .all(|(_, url)| url == "http://fake.test/mcp")
-    );
 }
 
 #[tokio::test(start_paused = true)]

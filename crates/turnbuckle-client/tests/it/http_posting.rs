@@ -59,7 +59,23 @@ async fn a_modern_request_says_in_headers_what_its_body_says() {
         "http.header.mcp-name",
         "http.header.mcp-name-encode"
     );
-    let fake = server(MODERN, |_| None);
+    let fake = server(MODERN, |seen| {
+        let result = match seen.rpc().as_str() {
+            "server/discover" => json!({
+                "supportedVersions": [MODERN],
+                "capabilities": { "tools": {}, "prompts": {}, "resources": {} },
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }),
+            "prompts/get" => json!({ "messages": [] }),
+            "resources/read" => json!({ "contents": [], "ttlMs": 0, "cacheScope": "private" }),
+            "tools/list" => json!({ "tools": [], "ttlMs": 0, "cacheScope": "private" }),
+            _ => return None,
+        };
+        let mut result = result;
+        result["resultType"] = json!("complete");
+        Some(Reply::result(seen, &result))
+    });
     let client = connect(&fake, MODERN).await;
 
     client.call_tool("forecast", json!({})).await.unwrap();
@@ -67,6 +83,9 @@ async fn a_modern_request_says_in_headers_what_its_body_says() {
         .call_tool("Wetter für Øslo", json!({}))
         .await
         .unwrap();
+    client.get_prompt("greet", [("name", "Ada")]).await.unwrap();
+    client.read_resource("file:///a%20b").await.unwrap();
+    client.tools().all().await.unwrap();
 
     for post in fake.seen() {
         let body = post.json();
@@ -75,11 +94,22 @@ async fn a_modern_request_says_in_headers_what_its_body_says() {
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], MODERN);
         assert_eq!(post.header("mcp-method"), body["method"].as_str().unwrap());
     }
-    let names: Vec<_> = posted(&fake, "tools/call")
-        .iter()
-        .map(|post| post.header("mcp-name").to_owned())
-        .collect();
-    assert_eq!(names, ["forecast", "=?base64?V2V0dGVyIGbDvHIgw5hzbG8=?="]);
+    let names = |method: &str| -> Vec<_> {
+        let posts = posted(&fake, method);
+        let names = posts.iter().map(|post| post.header("mcp-name"));
+        names.map(str::to_owned).collect()
+    };
+    assert_eq!(
+        names("tools/call"),
+        ["forecast", "=?base64?V2V0dGVyIGbDvHIgw5hzbG8=?="]
+    );
+    assert_eq!(names("prompts/get"), ["greet"]);
+    assert_eq!(names("resources/read"), ["file:///a%20b"]);
+    assert_eq!(
+        names("tools/list"),
+        [""],
+        "what names nothing has no such header"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnbuckle_ledger::req;
 
-use crate::fake_lines::{FakeServer, LEGACY, MODERN};
+use crate::fake_lines::{EVERY, FakeServer, LEGACY};
 
 #[tokio::test(start_paused = true)]
 async fn a_ping_is_answered_at_once_with_an_empty_result() {
@@ -33,21 +33,24 @@ async fn a_ping_is_answered_at_once_with_an_empty_result() {
 #[tokio::test(start_paused = true)]
 async fn an_id_is_given_back_as_it_was_written() {
     req!("base.response.same-id");
-    let server = FakeServer::legacy("2025-11-25");
-    let _client = server.connect().await;
 
-    for id in ["1e2", "1.0", "\"1\"", "18446744073709551616", "\"\\u00e9\""] {
-        server
-            .send_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#))
-            .await;
-        server
-            .take("an answer", |message| message.get("result").is_some())
-            .await;
-        let text = String::from_utf8(server.received_bytes()).unwrap();
-        let last = text.lines().last().unwrap();
-        let given: Value = serde_json::from_str(last).unwrap();
-        let same = serde_json::from_str::<Value>(id).unwrap();
-        assert!(last.contains(id) || given["id"] == same, "{id}: {last}");
+    for revision in LEGACY {
+        let server = FakeServer::legacy(revision);
+        let _client = server.connect().await;
+
+        for id in ["1e2", "1.0", "\"1\"", "18446744073709551616", "\"\\u00e9\""] {
+            server
+                .send_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#))
+                .await;
+            server
+                .take("an answer", |message| message.get("result").is_some())
+                .await;
+            let text = String::from_utf8(server.received_bytes()).unwrap();
+            let last = text.lines().last().unwrap();
+            let given: Value = serde_json::from_str(last).unwrap();
+            let same = serde_json::from_str::<Value>(id).unwrap();
+            assert!(last.contains(id) || given["id"] == same, "{id}: {last}");
+        }
     }
 }
 
@@ -76,28 +79,60 @@ async fn a_method_that_nobody_offers_is_not_found() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_none_is_refused_by_its_id() {
     req!("base.error.invalid-request", "base.error.id-echo");
-    let server = FakeServer::legacy("2025-11-25");
-    let _client = server.connect().await;
 
+    for revision in LEGACY {
+        let server = FakeServer::legacy(revision);
+        let _client = server.connect().await;
+
+        for line in [
+            r#"{"jsonrpc":"2.0","id":5,"method":7}"#,
+            r#"{"jsonrpc":"1.0","id":5,"method":"ping"}"#,
+            r#"{"id":5,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"ping","params":1}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"ping"}"#,
+        ] {
+            server.send_line(line).await;
+
+            let refused = server.next_answer(5).await;
+
+            assert_eq!(refused["error"]["code"], -32600, "{line}: {refused}");
+        }
+    }
+}
+
+/// Servers of 2026-07-28 ask nothing by a request, so a client gives no answer, and no error either.
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_that_asks_gets_neither_a_result_nor_an_error() {
+    req!(
+        "base.error.legacy-range-no-new",
+        "base.error.reserved-range-undefined",
+        "base.error.reserved-range-meaning"
+    );
+    let server = FakeServer::modern();
+    server.answer("tools/list", json!({ "tools": [] }));
+    let client = server.connect().await;
+    for method in ["ping", "roots/list", "no/such", "tools/list"] {
+        server.request(method, json!({})).await;
+    }
     for line in [
         r#"{"jsonrpc":"2.0","id":5,"method":7}"#,
         r#"{"jsonrpc":"1.0","id":5,"method":"ping"}"#,
-        r#"{"id":5,"method":"ping"}"#,
-        r#"{"jsonrpc":"2.0","id":5,"method":"ping","params":1}"#,
-        r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"ping"}"#,
+        "[]",
+        "{",
     ] {
         server.send_line(line).await;
-
-        let refused = server.next_answer(5).await;
-
-        assert_eq!(refused["error"]["code"], -32600, "{line}: {refused}");
     }
+
+    // What would be an answer to all of it would come before this.
+    client.tools().all().await.unwrap();
+    server.expect_silence().await;
+    assert_eq!(server.methods(), ["server/discover", "tools/list"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_that_is_told_is_ever_answered() {
     req!("base.notification.no-reply");
-    for revision in ["2025-11-25", MODERN] {
+    for revision in EVERY {
         let server = FakeServer::speaking(revision);
         let _client = server.connect().await;
 

@@ -7,7 +7,7 @@ use turnbuckle_protocol::types::{
     Annotations, ContentBlock, CreateMessageResult, JsonObject, Role, TextContent, ToolUseContent,
 };
 
-use crate::fake_lines::{FakeServer, LEGACY};
+use crate::fake_lines::{EVERY, FakeServer, MODERN};
 
 /// A block of each kind that a model may give.
 fn blocks() -> [ContentBlock; 4] {
@@ -28,20 +28,30 @@ fn blocks() -> [ContentBlock; 4] {
 
 /// What a server of the revision gets when the model says this.
 async fn sampled(revision: &str, block: ContentBlock) -> Value {
-    let server = FakeServer::legacy(revision);
+    let server = FakeServer::speaking(revision);
     let client = Client::builder("model", "1")
         .sampling_tools()
         .on_sample(move |_| {
             let result = CreateMessageResult::new("m", block.clone());
             async move { Ok(result) }
         });
-    let _client = server.connect_as(client).await;
+    let client = server.connect_as(client).await;
     let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
     let mut params = json!({ "messages": [message], "maxTokens": 10 });
     if revision >= "2025-11-25" {
         params["tools"] = json!([{ "name": "forecast", "inputSchema": { "type": "object" } }]);
     }
-    server.ask("sampling/createMessage", params).await
+    if revision != MODERN {
+        return server.ask("sampling/createMessage", params).await;
+    }
+    // The question comes in a result, and the answer in the request that is made again.
+    let question = json!({ "method": "sampling/createMessage", "params": params });
+    let asks = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
+    server.answer_in_turn("tools/call", [asks, json!({ "content": [] })]);
+    client.call_tool("ask", json!({})).await.unwrap();
+    server.next("tools/call").await;
+    let mut again = server.next("tools/call").await;
+    json!({ "result": again["params"]["inputResponses"]["q"].take() })
 }
 
 /// The blocks of an answer, which has one or, since 2025-11-25, perhaps several.
@@ -56,7 +66,7 @@ fn content(answer: &Value) -> Vec<Value> {
 #[tokio::test(start_paused = true)]
 async fn a_server_gets_only_kinds_of_content_that_its_revision_has() {
     req!("content.types.by-revision");
-    for revision in LEGACY {
+    for revision in EVERY {
         let mut known = vec!["text", "image"];
         known.extend((revision >= "2025-03-26").then_some("audio"));
         known.extend((revision >= "2025-11-25").then_some("tool_use"));
@@ -83,23 +93,25 @@ async fn a_server_gets_only_kinds_of_content_that_its_revision_has() {
 async fn pictures_and_sound_are_base64_with_their_type() {
     req!("content.binary.base64");
     let [_, image, audio, _] = blocks();
-    for revision in LEGACY {
+    for revision in EVERY {
         let answer = sampled(revision, image.clone()).await;
         let block = &content(&answer)[0];
         assert_eq!(block["data"], "iVBORw0KGgo=", "{revision}");
         assert_eq!(block["mimeType"], "image/png");
     }
-    let answer = sampled("2025-11-25", audio).await;
-    let block = &content(&answer)[0];
-    assert_eq!(block["data"], "UklGRg==");
-    assert_eq!(block["mimeType"], "audio/wav");
+    for revision in EVERY.into_iter().filter(|it| *it >= "2025-03-26") {
+        let answer = sampled(revision, audio.clone()).await;
+        let block = &content(&answer)[0];
+        assert_eq!(block["data"], "UklGRg==", "{revision}");
+        assert_eq!(block["mimeType"], "audio/wav");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn annotations_are_those_of_the_revision() {
     req!("content.annotations.values");
     let [text, ..] = blocks();
-    for revision in LEGACY {
+    for revision in EVERY {
         let answer = sampled(revision, text.clone()).await;
 
         let hints = &content(&answer)[0]["annotations"];

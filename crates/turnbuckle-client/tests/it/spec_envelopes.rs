@@ -177,10 +177,7 @@ async fn an_answer_has_a_result_or_an_error_with_code_and_message() {
     req!(
         "base.response.one-of",
         "base.error.code-message",
-        "base.error.code-integer",
-        "base.error.legacy-range-no-new",
-        "base.error.reserved-range-undefined",
-        "base.error.reserved-range-meaning"
+        "base.error.code-integer"
     );
     for revision in LEGACY {
         let messages = conversation(revision).await.received();

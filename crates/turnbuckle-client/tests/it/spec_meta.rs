@@ -63,13 +63,21 @@ async fn keys_that_are_not_ones_own_cannot_be_sent() {
         let map = Map::from_iter([(key.to_owned(), json!(1))]);
         assert!(Meta::try_from(map).is_err(), "{key}");
 
-        let (meta, _) = sent("2025-11-25", meta).await;
-
-        assert_eq!(
-            meta.as_object().map_or(0, Map::len),
-            1,
-            "only the token: {meta}"
-        );
+        for revision in ["2025-06-18", "2025-11-25", MODERN] {
+            let (sent, _) = sent(revision, meta.clone()).await;
+            let members = sent.as_object().unwrap();
+            let own = |key: &&String| {
+                let key = key.as_str();
+                key != "progressToken" && !key.starts_with("io.modelcontextprotocol/client")
+            };
+            let others: Vec<_> = members.keys().filter(own).collect();
+            // The version of the protocol is the protocol's own.
+            let expected: &[&str] = match revision {
+                MODERN => &["io.modelcontextprotocol/protocolVersion"],
+                _ => &[],
+            };
+            assert_eq!(others, expected, "{revision} {key}");
+        }
     }
 }
 

@@ -88,74 +88,82 @@ async fn what_older_revisions_do_not_have_is_not_done_under_them() {
 #[tokio::test(start_paused = true)]
 async fn parameters_that_do_not_fit_are_refused() {
     req!("base.error.invalid-params", "base.error.id-echo");
-    let server = FakeServer::legacy("2025-11-25");
-    let asked = Arc::new(Mutex::new(0));
-    let count = {
-        let asked = asked.clone();
-        move || *asked.lock().unwrap() += 1
-    };
-    let counted = count.clone();
-    let client = client()
-        .on_form(move |form| {
-            count();
-            async move { form.decline() }
-        })
-        .on_sample(move |_| {
-            counted();
-            async { Ok(CreateMessageResult::new("m", "!")) }
-        });
-    let _client = server.connect_as(client).await;
 
-    for (method, params) in [
-        ("elicitation/create", json!({})),
-        (
-            "elicitation/create",
-            json!({ "message": 7, "requestedSchema": {} }),
-        ),
-        (
-            "elicitation/create",
-            json!({ "message": "?", "requestedSchema": "?" }),
-        ),
-        ("sampling/createMessage", json!({ "messages": "?" })),
-        (
-            "sampling/createMessage",
-            json!({ "messages": [{ "role": "nobody" }], "maxTokens": 1 }),
-        ),
-    ] {
-        let refused = server.ask(method, params.clone()).await;
+    for revision in LEGACY {
+        let server = FakeServer::legacy(revision);
+        let asked = Arc::new(Mutex::new(0));
+        let count = {
+            let asked = asked.clone();
+            move || *asked.lock().unwrap() += 1
+        };
+        let counted = count.clone();
+        let client = client()
+            .on_form(move |form| {
+                count();
+                async move { form.decline() }
+            })
+            .on_sample(move |_| {
+                counted();
+                async { Ok(CreateMessageResult::new("m", "!")) }
+            });
+        let _client = server.connect_as(client).await;
 
-        assert_eq!(
-            refused["error"]["code"], -32602,
-            "{method} {params}: {refused}"
-        );
+        for (method, params) in [
+            ("elicitation/create", json!({})),
+            (
+                "elicitation/create",
+                json!({ "message": 7, "requestedSchema": {} }),
+            ),
+            (
+                "elicitation/create",
+                json!({ "message": "?", "requestedSchema": "?" }),
+            ),
+            ("sampling/createMessage", json!({ "messages": "?" })),
+            (
+                "sampling/createMessage",
+                json!({ "messages": [{ "role": "nobody" }], "maxTokens": 1 }),
+            ),
+        ] {
+            if method == "elicitation/create" && revision < "2025-06-18" {
+                continue;
+            }
+            let refused = server.ask(method, params.clone()).await;
+
+            assert_eq!(
+                refused["error"]["code"], -32602,
+                "{method} {params}: {refused}"
+            );
+        }
+        assert_eq!(*asked.lock().unwrap(), 0, "nobody was asked");
     }
-    assert_eq!(*asked.lock().unwrap(), 0, "nobody was asked");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_callback_that_breaks_is_an_internal_error_and_no_more() {
     req!("base.error.internal", "base.error.id-echo");
-    let server = FakeServer::legacy("2025-11-25");
-    let client = client()
-        .on_sample(|_| async { panic!("the model is on fire") })
-        .on_form(
-            |_| -> std::future::Ready<turnbuckle_protocol::types::ElicitResult> {
-                panic!("so is the form")
-            },
-        );
-    let client = server.connect_as(client).await;
-    server.answer("tools/list", json!({ "tools": [] }));
 
-    for (method, params) in [
-        ("sampling/createMessage", sample()),
-        ("elicitation/create", form()),
-    ] {
-        let failed = server.ask(method, params).await;
+    for revision in LEGACY {
+        let server = FakeServer::legacy(revision);
+        let client = client()
+            .on_sample(|_| async { panic!("the model is on fire") })
+            .on_form(
+                |_| -> std::future::Ready<turnbuckle_protocol::types::ElicitResult> {
+                    panic!("so is the form")
+                },
+            );
+        let client = server.connect_as(client).await;
+        server.answer("tools/list", json!({ "tools": [] }));
 
-        assert_eq!(failed["error"]["code"], -32603, "{method}: {failed}");
-        assert!(!failed.to_string().contains("fire"), "{failed}");
+        let mut asked = vec![("sampling/createMessage", sample())];
+        asked.extend((revision >= "2025-06-18").then(|| ("elicitation/create", form())));
+        for (method, params) in asked {
+            let failed = server.ask(method, params).await;
+
+            assert_eq!(failed["error"]["code"], -32603, "{method}: {failed}");
+            assert!(!failed.to_string().contains("fire"), "{failed}");
+        }
+        client.tools().all().await.unwrap();
     }
-    client.tools().all().await.unwrap();
 }
 
 /// Requests of the server's never become tasks: the capability for it is not declared.

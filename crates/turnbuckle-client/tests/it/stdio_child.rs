@@ -12,7 +12,7 @@ use turnbuckle_client::{
     TransportError,
     stdio::{self, Child, Died, Exit},
 };
-use turnbuckle_ledger::req;
+use turnbuckle_ledger::{ran_in, req};
 use turnbuckle_protocol::types::SubscriptionFilter;
 
 use crate::child_roles::{LONG, Witness, child};
@@ -34,6 +34,7 @@ async fn our_server_is_spoken_with_in_both_eras() {
         let life = witness.next().await;
 
         assert_eq!(client.server().era, era);
+        ran_in(client.server().revision.as_str());
         assert_eq!(echo(&client).await, "echo");
         let process = client.process().unwrap();
         assert!(process.stderr_tail().contains("error: this is only talk"));
@@ -90,6 +91,7 @@ async fn a_server_without_sessions_is_started_again_by_the_next_call() {
     req!("stdio.crash.restart");
     let witness = Witness::new();
     let client = stdio::spawn(child("server", &witness)).await.unwrap();
+    ran_in(client.server().revision.as_str());
     let first = witness.next().await;
     let before = client.process().unwrap();
     client.call_tool("die", json!({})).await.unwrap_err();
@@ -109,6 +111,7 @@ async fn whoever_listens_listens_to_the_new_process() {
     req!("stdio.crash.resubscribe");
     let witness = Witness::new();
     let client = stdio::spawn(child("server", &witness)).await.unwrap();
+    ran_in(client.server().revision.as_str());
     let filter = SubscriptionFilter::new().tools_list_changed(true);
     let mut listening = client.listen(filter).await.unwrap();
     assert!(matches!(heard(&mut listening).await, Heard::Listening(_)));

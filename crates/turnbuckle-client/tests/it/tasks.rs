@@ -120,7 +120,7 @@ async fn questions_of_a_task_are_answered_by_the_callbacks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_cancelled() {
-    req!("cancellation.tasks", "ext-tasks.cancel.no-notification");
+    req!("cancellation.tasks");
     for era in ERAS {
         let client = connect(client(era), server()).await;
         let task = begin(&client, "work").await;

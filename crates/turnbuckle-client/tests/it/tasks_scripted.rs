@@ -386,6 +386,8 @@ async fn dropping_a_call_cancels_the_task_that_it_became() {
     req!("ext-tasks.cancel.no-notification");
     let server = modern();
     server.on("tasks/get", |_| task("working", json!({})));
+    server.answer("tools/list", json!({ "tools": [] }));
+    server.answer("tasks/cancel", json!({}));
     let client = server.connect().await;
     let call = tokio::spawn(client.call_tool("work", json!({})).into_future());
     server.next("tasks/get").await;
@@ -393,15 +395,25 @@ async fn dropping_a_call_cancels_the_task_that_it_became() {
     call.abort();
 
     assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
-    let cancelled = server.received();
-    let call = cancelled
-        .iter()
-        .find(|message| message["method"] == "tools/call")
-        .unwrap();
-    assert!(!cancelled.iter().any(|message| {
+    // Whatever else the drop leads to has come before this.
+    client.tools().all().await.unwrap();
+    server.expect_silence().await;
+    let told = server.received();
+    let call = told.iter().find(|it| it["method"] == "tools/call").unwrap();
+    assert!(!told.iter().any(|message| {
         message["method"] == "notifications/cancelled"
             && message["params"]["requestId"] == call["id"]
     }));
+
+    let task = match client.call_tool_as_task("work", json!({})).await.unwrap() {
+        Started::Task(task) => task,
+        other => panic!("{other:?}"),
+    };
+    let before = server.count("notifications/cancelled");
+    task.cancel().await.unwrap();
+    assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
+    client.tools().all().await.unwrap();
+    assert_eq!(server.count("notifications/cancelled"), before);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use turnbuckle_protocol::{
 
 #[test]
 fn keys_of_applications_are_accepted() {
-    req!("meta.key.name-interior");
+    req!("meta.key.name-interior", in: ["2025-06-18", "2025-11-25", "2026-07-28"]);
     for key in [
         "colour",
         "a",
@@ -35,7 +35,8 @@ fn keys_outside_the_grammar_are_refused() {
     req!(
         "meta.key.prefix-format",
         "meta.key.label-format",
-        "meta.key.name-format"
+        "meta.key.name-format",
+        in: ["2025-06-18", "2025-11-25", "2026-07-28"]
     );
     for (key, error) in [
         ("-a", Name),
@@ -61,7 +62,7 @@ fn keys_outside_the_grammar_are_refused() {
 
 #[test]
 fn keys_of_the_specification_are_refused() {
-    req!("meta.key.reserved-prefix");
+    req!("meta.key.reserved-prefix", in: ["2025-06-18", "2025-11-25", "2026-07-28"]);
     for key in [
         "io.modelcontextprotocol/protocolVersion",
         "io.modelcontextprotocol/anything",

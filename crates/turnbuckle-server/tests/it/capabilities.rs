@@ -88,6 +88,7 @@ async fn every_method_of_every_declared_capability_answers() {
 
 #[tokio::test]
 async fn every_method_of_every_discovered_capability_answers() {
+    req!("lifecycle.capabilities.advertise");
     let mut peer = Peer::new(everything());
     let answer = peer.call_modern("server/discover", json!({})).await;
     let methods = methods(&answer["result"]["capabilities"], "2026-07-28");

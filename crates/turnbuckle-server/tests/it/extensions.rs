@@ -264,7 +264,7 @@ async fn what_a_result_says_itself_is_not_said_twice() {
 
 #[test]
 fn no_method_of_the_protocol_can_be_replaced() {
-    req!("versioning.extension.id-format");
+    req!("versioning.extension.id-format", in: ["2026-07-28"]);
     let add = |name: &'static str| {
         catch_unwind(|| ExtensionMethod::new(name, async || Ok::<_, RequestError>(()))).is_ok()
     };

@@ -9,7 +9,7 @@ use turnbuckle_server::{Context, Form as _, Server, Tool, ToolError};
 
 use crate::{
     guard_post::{caller, guarded},
-    http_caller::{Answered, Caller, modern, modern_headers, server},
+    http_caller::{Answered, Caller, SESSIONS, modern, modern_headers, server},
     http_sse_peer::ping,
     tasks_server::{self, everything, id},
 };
@@ -31,26 +31,29 @@ async fn able(caller: &Caller, method: &str, params: Value) -> Answered {
 #[tokio::test]
 async fn a_foreign_session_is_as_unknown_as_one_that_never_was() {
     req!("http.session.bind-user", "http.session.not-auth");
-    let ada = caller(server(), "ada").in_session("2025-11-25").await;
-    let event = ada.get(None).await.stream().prime().await;
-    let bo = ada.named("bo");
-    let mut invented = bo.clone();
-    // Another one that was good a moment ago.
-    let ended = ada.named("bo").in_session("2025-11-25").await;
-    assert_eq!(ended.delete().await.status(), 204);
-    invented.session = ended.session.clone();
 
-    for (foreign, unknown) in [
-        (bo.post(&ping(1)).await, invented.post(&ping(1)).await),
-        (bo.get(None).await, invented.get(None).await),
-        (bo.get(Some(&event)).await, invented.get(Some(&event)).await),
-        (bo.delete().await, invented.delete().await),
-    ] {
-        let foreign = said(foreign, "").await;
-        assert_eq!(foreign, said(unknown, "").await);
-        assert_eq!(foreign.0, 404);
+    for revision in SESSIONS {
+        let ada = caller(server(), "ada").in_session(revision).await;
+        let (_, event) = ada.opened().await;
+        let bo = ada.named("bo");
+        let mut invented = bo.clone();
+        // Another one that was good a moment ago.
+        let ended = ada.named("bo").in_session(revision).await;
+        assert_eq!(ended.delete().await.status(), 204);
+        invented.session = ended.session.clone();
+
+        for (foreign, unknown) in [
+            (bo.post(&ping(1)).await, invented.post(&ping(1)).await),
+            (bo.get(None).await, invented.get(None).await),
+            (bo.get(Some(&event)).await, invented.get(Some(&event)).await),
+            (bo.delete().await, invented.delete().await),
+        ] {
+            let foreign = said(foreign, "").await;
+            assert_eq!(foreign, said(unknown, "").await);
+            assert_eq!(foreign.0, 404);
+        }
+        assert_eq!(ada.post(&ping(2)).await.status(), 200);
     }
-    assert_eq!(ada.post(&ping(2)).await.status(), 200);
 }
 
 #[tokio::test(start_paused = true)]

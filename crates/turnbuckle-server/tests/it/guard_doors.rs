@@ -16,7 +16,7 @@ use turnbuckle_server::{
 
 use crate::{
     guard_post::{Doorkeeper, METADATA, caller, challenge, guarded},
-    http_caller::{Caller, initialize, server},
+    http_caller::{Caller, SESSIONS, initialize, server},
     http_sse_peer::{Peer, get, ping, post},
 };
 
@@ -91,25 +91,32 @@ async fn every_request_of_a_session_is_asked_again() {
         "http.session.not-auth",
         "stateless.auth-every-request"
     );
-    let guard = Arc::new(Doorkeeper::default());
-    let caller = Caller::of(Http::new(server()).guard(guard.clone())).named("ada");
-    let caller = caller.in_session("2025-11-25").await;
-    let before = guard.visits();
 
-    assert_eq!(caller.post(&ping(1)).await.status(), 200);
-    assert_eq!(caller.get(None).await.status(), 200);
-    assert_eq!(guard.visits(), before + 2);
+    for revision in SESSIONS {
+        let guard = Arc::new(Doorkeeper::default());
+        let plain = Caller::of(Http::new(server()).guard(guard.clone())).named("ada");
+        let caller = plain.clone().in_session(revision).await;
+        let before = guard.visits();
 
-    for refused in [caller.nameless(), caller.named("stranger")] {
-        assert_eq!(refused.post(&ping(2)).await.status(), 401);
-        assert_eq!(refused.get(None).await.status(), 401);
-        assert_eq!(refused.delete().await.status(), 401);
-        assert_eq!(
-            refused.modern("server/discover", json!({})).await.status(),
-            401
-        );
+        assert_eq!(caller.post(&ping(1)).await.status(), 200);
+        assert_eq!(caller.get(None).await.status(), 200);
+        assert_eq!(guard.visits(), before + 2);
+
+        for refused in [caller.nameless(), caller.named("stranger")] {
+            assert_eq!(refused.post(&ping(2)).await.status(), 401);
+            assert_eq!(refused.get(None).await.status(), 401);
+            assert_eq!(refused.delete().await.status(), 401);
+            assert_eq!(
+                refused.modern("server/discover", json!({})).await.status(),
+                401
+            );
+        }
+        // A request without a session is asked each time, too.
+        assert_eq!(plain.modern("tools/list", json!({})).await.status(), 200);
+        let refused = plain.nameless().modern("tools/list", json!({})).await;
+        assert_eq!(refused.status(), 401);
+        assert_eq!(caller.delete().await.status(), 204);
     }
-    assert_eq!(caller.delete().await.status(), 204);
 }
 
 #[tokio::test]
@@ -174,6 +181,13 @@ async fn nothing_of_a_request_is_looked_at_before_its_sender_is_known() {
     assert_eq!(put.status(), 401);
     let call = caller.modern_tool("run", json!({})).await;
     assert_eq!(call.status(), 401);
+    for revision in SESSIONS {
+        let session = caller.named("ada").in_session(revision).await;
+        for stranger in [session.nameless(), session.named("stranger")] {
+            let call = stranger.tool(1, "run", json!({})).await;
+            assert_eq!(call.status(), 401, "{revision}");
+        }
+    }
     assert!(!ran.load(Ordering::Relaxed));
 
     assert_eq!(

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use turnbuckle_ledger::req;
 use turnbuckle_server::http::Http;
 
-use crate::http_caller::{Answered, Caller, modern, modern_headers, server};
+use crate::http_caller::{Answered, Caller, SESSIONS, modern, modern_headers, server};
 
 /// Posts bytes that claim to be a modern `tools/call`.
 async fn post_raw(caller: &Caller, body: impl Into<bytes::Bytes>) -> Answered {
@@ -82,6 +82,21 @@ async fn a_modern_client_answers_nothing() {
         post_raw(&caller, answer.to_string()).await.refusal().await,
         (400, -32600)
     );
+    assert_eq!(caller.modern("tools/list", json!({})).await.status(), 200);
+
+    for revision in SESSIONS {
+        let session = Caller::new(server()).in_session(revision).await;
+        let neither = json!({ "jsonrpc": "2.0", "id": 1 });
+        let both = json!({ "jsonrpc": "2.0", "id": 1, "result": {}, "error": { "code": 1, "message": "" } });
+        for message in [neither, both] {
+            let refused = session.post(&message).await.status();
+            assert!(refused.is_client_error(), "{revision} {message} {refused}");
+        }
+        let mut stranger = session.clone();
+        stranger.session = None;
+        let answered = stranger.post(&answer).await.status();
+        assert!(answered.is_client_error(), "{revision} {answered}");
+    }
 }
 
 #[tokio::test]
@@ -89,8 +104,10 @@ async fn a_modern_notification_is_accepted_and_has_no_answer() {
     req!("http.post.202-modern");
     let caller = Caller::new(server());
 
-    let notification = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" });
-    let answered = post_raw(&caller, notification.to_string()).await;
+    let mut notification = modern("notifications/cancelled", json!({ "requestId": 4711 }));
+    notification.as_object_mut().unwrap().remove("id");
+    let builder = modern_headers(caller.request(Method::POST), &notification);
+    let answered = caller.send(builder, notification.to_string()).await;
 
     assert_eq!(answered.status(), 202);
     assert!(answered.bytes().await.is_empty());

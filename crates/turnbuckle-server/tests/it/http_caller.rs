@@ -20,6 +20,9 @@ use turnbuckle_server::{
 
 pub(crate) const MODERN: &str = "2026-07-28";
 
+/// The revisions with sessions on Streamable HTTP.
+pub(crate) const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Echo {
     message: String,
@@ -149,6 +152,19 @@ impl Caller {
     /// Opens a stream.
     pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Answered {
         Answered(self.client.get(last_event_id).await)
+    }
+
+    /// Opens a stream, and returns it with the id of an event on it: the one that it begins with, or where the revision has
+    /// none, that of a change.
+    pub(crate) async fn opened(&self) -> (Stream, String) {
+        let mut stream = self.get(None).await.stream();
+        if self.version.as_deref() == Some("2025-11-25") {
+            let id = stream.prime().await;
+            return (stream, id);
+        }
+        self.tool(90, "change", json!({})).await;
+        let event = stream.event().await.unwrap();
+        (stream, event.last_event_id)
     }
 
     pub(crate) async fn delete(&self) -> Answered {

@@ -5,7 +5,7 @@ use serde_json::json;
 use turnbuckle_ledger::req;
 use turnbuckle_server::http::{Http, Sessions};
 
-use crate::http_caller::{Answered, Caller, modern, modern_headers, server};
+use crate::http_caller::{Answered, Caller, SESSIONS, initialize, modern, modern_headers, server};
 
 /// A modern request whose head can be spoilt.
 async fn list_with(caller: &Caller, spoil: impl FnOnce(Builder) -> Builder) -> Answered {
@@ -173,6 +173,10 @@ async fn every_host_can_be_allowed_but_only_in_so_many_words() {
 async fn pages_of_other_origins_are_refused() {
     req!("http.origin.validate", "http.origin.403");
     let caller = Caller::new(server());
+    let mut sessions = Vec::new();
+    for revision in SESSIONS {
+        sessions.push(caller.clone().in_session(revision).await);
+    }
 
     for origin in [
         "http://evil.example",
@@ -191,6 +195,12 @@ async fn pages_of_other_origins_are_refused() {
         })
         .await;
         assert_eq!(answered.refusal().await, (403, -32600), "{origin:?}");
+        for session in &sessions {
+            let request = session.request(Method::POST).header("origin", origin);
+            let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+            let answered = session.send(request, ping.to_string()).await;
+            assert_eq!(answered.refusal().await, (403, -32600), "{origin:?}");
+        }
     }
 }
 
@@ -340,6 +350,15 @@ async fn other_methods_are_refused_with_those_that_are_possible() {
     assert_eq!(put.header("allow"), Some("GET, POST, DELETE"));
     assert_eq!(put.refusal().await, (405, -32600));
 
+    for revision in SESSIONS {
+        let session = Caller::new(server()).in_session(revision).await;
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        assert_eq!(session.post(&ping).await.status(), 200, "{revision}");
+        let stream = session.get(None).await;
+        assert_eq!(stream.status(), 200, "the same path, {revision}");
+        assert_eq!(stream.header("content-type"), Some("text/event-stream"));
+    }
+
     // A modern client has neither streams nor sessions to ask for.
     caller.version = Some("2026-07-28".to_owned());
     for method in [Method::GET, Method::DELETE] {
@@ -352,12 +371,22 @@ async fn other_methods_are_refused_with_those_that_are_possible() {
 #[tokio::test]
 async fn without_sessions_there_is_no_stream_to_open() {
     req!("http.get.response");
-    let caller = Caller::of(Http::new(server()).sessions(Sessions::Off));
+    for revision in SESSIONS {
+        let mut caller = Caller::of(Http::new(server()).sessions(Sessions::Off));
+        let settled = caller.post(&initialize(revision)).await.json().await;
+        assert_eq!(settled["result"]["protocolVersion"], revision);
+        caller.version = Some(revision.to_owned());
 
-    let answered = caller.get(None).await;
+        let answered = caller.get(None).await;
 
-    assert_eq!(answered.status(), 405);
-    assert_eq!(answered.header("allow"), Some("POST"));
+        assert_eq!(answered.status(), 405, "{revision}");
+        assert_eq!(answered.header("allow"), Some("POST"));
+
+        let session = Caller::new(server()).in_session(revision).await;
+        let stream = session.get(None).await;
+        assert_eq!(stream.status(), 200, "{revision}");
+        assert_eq!(stream.header("content-type"), Some("text/event-stream"));
+    }
 }
 
 #[tokio::test]

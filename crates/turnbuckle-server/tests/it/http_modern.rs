@@ -22,6 +22,7 @@ async fn a_call_that_only_returns_is_one_json_body() {
         .await;
 
     assert_eq!(answered.status(), 200);
+    assert_eq!(answered.header("content-type"), Some("application/json"));
     let answer = answered.json().await;
     assert_eq!(answer["id"], 7);
     assert_eq!(answer["result"]["content"][0]["text"], "hello");
@@ -75,6 +76,7 @@ async fn a_notification_before_the_answer_makes_a_stream() {
         answered.header("cache-control"),
         Some("no-cache, no-transform")
     );
+    assert_eq!(answered.header("content-type"), Some("text/event-stream"));
     assert_eq!(answered.header("x-accel-buffering"), Some("no"));
     let messages = answered.stream().messages().await;
     assert_eq!(messages.len(), 4);
@@ -259,7 +261,8 @@ async fn an_unknown_version_gets_the_known_ones() {
     req!(
         "versioning.unsupported.error",
         "versioning.unsupported.data",
-        "versioning.unsupported.http-400"
+        "versioning.unsupported.http-400",
+        in: ["2026-07-28"]
     );
     let answered = spoilt(
         |message| {

@@ -9,26 +9,45 @@ use turnbuckle_protocol::Principal;
 use turnbuckle_server::http::{Http, Sessions};
 use turnbuckle_store::{Limits, Store};
 
-use crate::http_caller::{Caller, initialize, server};
+use crate::http_caller::{Caller, SESSIONS, initialize, server};
 
 #[tokio::test]
 async fn a_handshake_begins_a_session_in_which_tools_are_called() {
     req!(
         "http.session.assign",
         "http.session.id-charset",
+        "http.post.request-content-type",
+        "http.sse.event-format",
         "versioning.dual.server-select-legacy"
     );
-    let caller = Caller::new(server()).in_session("2025-06-18").await;
-    let session = caller.session.clone().unwrap();
-    assert!(session.bytes().all(|byte| matches!(byte, 0x21..=0x7e)));
 
-    let answered = caller.tool(1, "echo", json!({ "message": "hello" })).await;
+    for revision in SESSIONS {
+        let caller = Caller::new(server()).in_session(revision).await;
+        let session = caller.session.clone().unwrap();
+        assert!(session.bytes().all(|byte| matches!(byte, 0x21..=0x7e)));
 
-    assert_eq!(answered.status(), 200);
-    assert_eq!(answered.header("mcp-session-id"), None);
-    let result = answered.json().await["result"].clone();
-    assert_eq!(result["content"][0]["text"], "hello");
-    assert_eq!(result.get("resultType"), None);
+        let answered = caller.tool(1, "echo", json!({ "message": "hello" })).await;
+
+        assert_eq!(answered.status(), 200);
+        assert_eq!(answered.header("content-type"), Some("application/json"));
+        assert_eq!(answered.header("mcp-session-id"), None);
+        let result = answered.json().await["result"].clone();
+        assert_eq!(result["content"][0]["text"], "hello");
+        assert_eq!(result.get("resultType"), None);
+
+        let answered = caller.tool(2, "progress", json!({ "steps": 2 })).await;
+        assert_eq!(answered.header("content-type"), Some("text/event-stream"));
+        let mut stream = answered.stream();
+        let mut messages = Vec::new();
+        while let Some(event) = stream.event().await {
+            // Only the event that a stream may begin with says nothing.
+            if !(messages.is_empty() && event.data.is_empty()) {
+                messages.push(serde_json::from_str::<serde_json::Value>(&event.data).unwrap());
+            }
+        }
+        assert_eq!(messages.len(), 3, "{revision}");
+        assert_eq!(messages[2]["result"]["content"][0]["text"], "done");
+    }
 }
 
 #[tokio::test]
@@ -76,15 +95,18 @@ async fn a_session_that_never_was_is_not_found() {
 #[tokio::test]
 async fn an_ended_session_is_not_found() {
     req!("http.session.terminated-404", "http.session.terminate");
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
 
-    let deleted = caller.delete().await;
+    for revision in SESSIONS {
+        let caller = Caller::new(server()).in_session(revision).await;
 
-    assert_eq!(deleted.status(), 204);
-    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-    assert_eq!(caller.post(&ping).await.status(), 404);
-    assert_eq!(caller.get(None).await.status(), 404);
-    assert_eq!(caller.delete().await.status(), 404);
+        let deleted = caller.delete().await;
+
+        assert_eq!(deleted.status(), 204);
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        assert_eq!(caller.post(&ping).await.status(), 404);
+        assert_eq!(caller.get(None).await.status(), 404);
+        assert_eq!(caller.delete().await.status(), 404);
+    }
 }
 
 #[tokio::test]
@@ -94,26 +116,28 @@ async fn a_session_belongs_to_who_began_it() {
         "http.session.not-auth",
         "security.session.verify-requests"
     );
-    let mut alice = Caller::new(server());
-    alice.principal = Some(Principal::new("issuer", "alice"));
-    let alice = alice.in_session("2025-11-25").await;
-    let mut stream = alice.get(None).await.stream();
-    let event = stream.prime().await;
-    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
 
-    for other in [Some(Principal::new("issuer", "bob")), None] {
-        let mut thief = alice.clone();
-        thief.principal = other;
-        assert_eq!(thief.post(&ping).await.status(), 404);
-        assert_eq!(thief.get(None).await.status(), 404);
-        assert_eq!(thief.get(Some(&event)).await.status(), 404);
-        assert_eq!(thief.delete().await.status(), 404);
+    for revision in SESSIONS {
+        let mut alice = Caller::new(server());
+        alice.principal = Some(Principal::new("issuer", "alice"));
+        let alice = alice.in_session(revision).await;
+        let (mut stream, event) = alice.opened().await;
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+
+        for other in [Some(Principal::new("issuer", "bob")), None] {
+            let mut thief = alice.clone();
+            thief.principal = other;
+            assert_eq!(thief.post(&ping).await.status(), 404);
+            assert_eq!(thief.get(None).await.status(), 404);
+            assert_eq!(thief.get(Some(&event)).await.status(), 404);
+            assert_eq!(thief.delete().await.status(), 404);
+        }
+
+        assert_eq!(alice.post(&ping).await.status(), 200);
+        alice.tool(2, "change", json!({})).await;
+        let told = stream.message().await.unwrap();
+        assert_eq!(told["method"], "notifications/tools/list_changed");
     }
-
-    assert_eq!(alice.post(&ping).await.status(), 200);
-    alice.tool(2, "change", json!({})).await;
-    let told = stream.message().await.unwrap();
-    assert_eq!(told["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]
@@ -135,23 +159,26 @@ async fn what_is_not_found_looks_the_same_to_everyone() {
 #[tokio::test]
 async fn the_version_header_must_be_the_negotiated_one() {
     req!("http.version-header.400");
-    let mut caller = Caller::new(server()).in_session("2025-06-18").await;
-    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
 
-    for version in ["2025-11-25", "2025-03-26", "1999-01-01", "nonsense", ""] {
-        caller.version = Some(version.to_owned());
-        let answered = caller.post(&ping).await;
-        assert_eq!(answered.refusal().await, (400, -32600), "{version}");
-        assert_eq!(caller.get(None).await.status(), 400);
+    for (revision, other) in [("2025-06-18", "2025-11-25"), ("2025-11-25", "2025-06-18")] {
+        let mut caller = Caller::new(server()).in_session(revision).await;
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+
+        for version in [other, "2025-03-26", "1999-01-01", "nonsense", ""] {
+            caller.version = Some(version.to_owned());
+            let answered = caller.post(&ping).await;
+            assert_eq!(answered.refusal().await, (400, -32600), "{version}");
+            assert_eq!(caller.get(None).await.status(), 400);
+        }
+        // Some clients never send it.
+        caller.version = None;
+        assert_eq!(caller.post(&ping).await.status(), 200);
+        let twice = caller
+            .request(Method::POST)
+            .header("mcp-protocol-version", revision)
+            .header("mcp-protocol-version", revision);
+        assert_eq!(caller.send(twice, ping.to_string()).await.status(), 400);
     }
-    // Some clients never send it.
-    caller.version = None;
-    assert_eq!(caller.post(&ping).await.status(), 200);
-    let twice = caller
-        .request(Method::POST)
-        .header("mcp-protocol-version", "2025-06-18")
-        .header("mcp-protocol-version", "2025-06-18");
-    assert_eq!(caller.send(twice, ping.to_string()).await.status(), 400);
 }
 
 #[tokio::test]
@@ -167,18 +194,21 @@ async fn the_modern_header_makes_a_request_modern_even_in_a_session() {
 #[tokio::test]
 async fn notifications_and_answers_are_accepted_without_a_body() {
     req!("http.post.202");
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
 
-    for message in [
-        json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }),
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 99 } }),
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {} }),
-        json!({ "jsonrpc": "2.0", "id": 77, "result": {} }),
-        json!({ "jsonrpc": "2.0", "id": 78, "error": { "code": -1, "message": "no" } }),
-    ] {
-        let answered = caller.post(&message).await;
-        assert_eq!(answered.status(), 202, "{message}");
-        assert!(answered.bytes().await.is_empty());
+    for revision in SESSIONS {
+        let caller = Caller::new(server()).in_session(revision).await;
+
+        for message in [
+            json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }),
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 99 } }),
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {} }),
+            json!({ "jsonrpc": "2.0", "id": 77, "result": {} }),
+            json!({ "jsonrpc": "2.0", "id": 78, "error": { "code": -1, "message": "no" } }),
+        ] {
+            let answered = caller.post(&message).await;
+            assert_eq!(answered.status(), 202, "{message}");
+            assert!(answered.bytes().await.is_empty());
+        }
     }
 }
 

@@ -68,7 +68,7 @@ async fn paths_can_be_chosen() {
 async fn hosts_and_origins_are_checked_at_both_doors() {
     req!("http.origin.validate");
     let caller = Caller::of(offered(server()));
-    let peer = Peer::open(&caller).await;
+    let peer = Peer::initialized(&caller, "2024-11-05").await;
 
     for uri in ["/sse", &peer.uri] {
         for (header, value, status) in [

@@ -59,6 +59,9 @@ async fn the_stream_begins_with_where_to_post() {
         .expect(first);
     // Six bits a character.
     assert!(id.len() * 6 >= 128, "{id}");
+    // Where the stream says is where messages go.
+    let mut peer = Peer::initialized(&caller, "2024-11-05").await;
+    assert_eq!(peer.ask(&ping(1)).await["result"], json!({}));
     assert_ne!(Peer::open(&caller).await.uri, Peer::open(&caller).await.uri);
 }
 

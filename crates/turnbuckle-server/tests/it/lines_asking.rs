@@ -72,11 +72,6 @@ fn text(answer: &Value) -> &str {
 
 #[tokio::test(start_paused = true)]
 async fn the_user_is_asked_while_the_call_waits() {
-    req!(
-        "elicitation.form.fields",
-        "elicitation.form.schema-flat",
-        "elicitation.result.handle"
-    );
     for revision in ["2025-06-18", "2025-11-25"] {
         let mut peer = Peer::initialized(server(), revision, everything()).await;
         let (id, question) = begin(&mut peer, "sign").await;
@@ -113,7 +108,6 @@ async fn declining_is_an_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn the_model_and_the_roots_are_asked_for_in_every_revision() {
-    req!("sampling.max-tokens.required", "sampling.message.shape");
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut peer = Peer::initialized(server(), revision, everything()).await;
 
@@ -222,14 +216,23 @@ async fn progress_on_something_else_gives_no_more_time() {
 #[tokio::test(start_paused = true)]
 async fn before_initialized_nothing_is_asked() {
     req!("lifecycle.init.server-wait");
-    let mut peer = Peer::new(server());
-    peer.call("initialize", initialize("2025-11-25", everything()))
-        .await;
+    for revision in LEGACY {
+        let mut peer = Peer::new(server());
+        peer.call("initialize", initialize(revision, everything()))
+            .await;
 
-    let (id, answer) = begin(&mut peer, "look").await;
+        for tool in ["look", "think"] {
+            let (id, answer) = begin(&mut peer, tool).await;
+            assert_eq!(answer["id"], id, "{revision} {tool}");
+            assert_eq!(answer["result"]["isError"], true, "{revision} {tool}");
+        }
+        peer.expect_silence().await;
 
-    assert_eq!(answer["id"], id);
-    assert_eq!(answer["result"]["isError"], true);
+        // The very same client is asked as soon as it has said so.
+        peer.notify("notifications/initialized", json!({})).await;
+        let (_, question) = begin(&mut peer, "look").await;
+        assert_eq!(question["method"], "roots/list", "{revision}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

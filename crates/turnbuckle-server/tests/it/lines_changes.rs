@@ -47,27 +47,32 @@ async fn sessions_are_told_of_updates_they_subscribed_to() {
         "resources.subscribe.updated",
         "resources.subscribe.legacy-methods"
     );
-    let server = server();
-    let mut peer = Peer::initialized(server.clone(), "2025-11-25", json!({})).await;
-    assert_eq!(
-        peer.call("resources/subscribe", json!({ "uri": "note://a" }))
-            .await["result"],
-        json!({})
-    );
 
-    server.resource_updated("note://b");
-    server.resource_updated("note://a/part");
-    server.resource_updated("note://a");
+    for revision in LEGACY {
+        let server = server();
+        let mut peer = Peer::initialized(server.clone(), revision, json!({})).await;
+        assert_eq!(
+            peer.call("resources/subscribe", json!({ "uri": "note://a" }))
+                .await["result"],
+            json!({})
+        );
 
-    for uri in ["note://a/part", "note://a"] {
-        let message = peer.next().await;
-        assert_eq!(message["method"], "notifications/resources/updated");
-        assert_eq!(message["params"]["uri"], uri);
+        server.resource_updated("note://b");
+        server.resource_updated("note://a/part");
+        server.resource_updated("note://a");
+
+        for uri in ["note://a/part", "note://a"] {
+            let message = peer.next().await;
+            assert_eq!(message["method"], "notifications/resources/updated");
+            assert_eq!(message["params"]["uri"], uri);
+        }
+        let ended = peer
+            .call("resources/unsubscribe", json!({ "uri": "note://a" }))
+            .await;
+        assert_eq!(ended["result"], json!({}));
+        server.resource_updated("note://a");
+        peer.expect_silence().await;
     }
-    peer.call("resources/unsubscribe", json!({ "uri": "note://a" }))
-        .await;
-    server.resource_updated("note://a");
-    peer.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]

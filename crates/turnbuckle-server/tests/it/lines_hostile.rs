@@ -6,11 +6,17 @@ use serde_json::{Value, json};
 use turnbuckle_ledger::req;
 use turnbuckle_server::{Server, Tool, ToolError, lines::Lines};
 
-use crate::lines_peer::{Peer, modern};
+use crate::{
+    lines_peer::{LEGACY, Peer, modern},
+    speaker::{EVERY, Speaker},
+};
 
 fn server() -> Server {
     let hello = Tool::new("hello", async || Ok::<_, ToolError>("hello".to_owned()));
-    Server::new("hostile", "1").tool(hello)
+    let lines = Tool::new("lines", async || {
+        Ok::<_, ToolError>("one\ntwo\r\n".to_owned())
+    });
+    Server::new("hostile", "1").tool(hello).tool(lines)
 }
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#;
@@ -32,7 +38,9 @@ async fn answers(peer: &mut Peer, line: &[u8]) -> Vec<Value> {
 async fn code(peer: &mut Peer, line: &[u8]) -> Option<i64> {
     let answers = answers(peer, line).await;
     assert!(answers.len() <= 1, "{answers:?}");
-    answers.first()?["error"]["code"].as_i64()
+    let error = &answers.first()?["error"];
+    assert!(error.is_null() || error["message"].is_string(), "{error}");
+    error["code"].as_i64()
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +50,6 @@ async fn a_bad_line_gets_its_error_and_the_connection_goes_on() {
         "base.error.invalid-request",
         "base.error.code-message"
     );
-    let mut peer = Peer::new(server());
     let ping = PING.as_bytes();
     let bad: &[(&[u8], i64)] = &[
         (b"nonsense", -32700),
@@ -82,22 +89,38 @@ async fn a_bad_line_gets_its_error_and_the_connection_goes_on() {
         ),
         (br#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600),
     ];
-    for (line, expected) in bad {
-        let shown = String::from_utf8_lossy(line);
-        assert_eq!(code(&mut peer, line).await, Some(*expected), "{shown}");
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server()).await;
+        for (line, expected) in bad {
+            let shown = String::from_utf8_lossy(line);
+            let code = code(&mut speaker.peer, line).await;
+            assert_eq!(code, Some(*expected), "{revision} {shown}");
+        }
+        speaker.result("tools/list", json!({})).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn line_ends_of_both_kinds_and_blank_lines_are_fine() {
     req!("stdio.framing.newline");
-    let mut peer = Peer::new(server());
-    peer.send_bytes(format!("\r\n\n  \n\t\r\n{PING}\r\n{PING}\n").as_bytes())
-        .await;
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server()).await;
+        let call = json!({ "name": "lines", "arguments": {} });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": speaker.params(call) });
+        let sent = format!("\r\n\n  \n\t\r\n{call}\r\n{PING}\n");
+        speaker.peer.send_line(&sent).await;
 
-    assert_eq!(peer.next().await["id"], "alive");
-    assert_eq!(peer.next().await["id"], "alive");
-    peer.expect_silence().await;
+        // Two messages are two lines, whatever a message says.
+        let mut lines = [speaker.peer.next().await, speaker.peer.next().await];
+        lines.sort_by_key(|line| line["id"] == "alive");
+        let [answer, pong] = lines;
+        assert_eq!(
+            answer["result"]["content"][0]["text"], "one\ntwo\r\n",
+            "{revision}"
+        );
+        assert_eq!(pong["id"], "alive", "{revision}");
+        speaker.peer.expect_silence().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,23 +205,26 @@ async fn headers_of_language_servers_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn notifications_are_never_answered() {
     req!("base.notification.no-reply");
-    let mut peer = Peer::initialized(server(), "2025-06-18", json!({})).await;
-    let flood = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#;
-    let flood = format!("{flood}\n").repeat(1_000);
-    for _ in 0..100 {
-        peer.send_bytes(flood.as_bytes()).await;
-    }
-    for method in [
-        "tools/call",
-        "initialize",
-        "no/such",
-        "notifications/cancelled",
-    ] {
-        peer.notify(method, json!({ "requestId": {} })).await;
-        peer.notify(method, modern(json!({}))).await;
-    }
 
-    assert_eq!(answers(&mut peer, b"").await, [] as [Value; 0]);
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(server(), revision, json!({})).await;
+        let flood = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#;
+        let flood = format!("{flood}\n").repeat(1_000);
+        for _ in 0..20 {
+            peer.send_bytes(flood.as_bytes()).await;
+        }
+        for method in [
+            "tools/call",
+            "initialize",
+            "no/such",
+            "notifications/cancelled",
+        ] {
+            peer.notify(method, json!({ "requestId": {} })).await;
+            peer.notify(method, modern(json!({}))).await;
+        }
+
+        assert_eq!(answers(&mut peer, b"").await, [] as [Value; 0]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

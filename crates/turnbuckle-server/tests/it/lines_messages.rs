@@ -5,7 +5,10 @@ use tokio::sync::Notify;
 use turnbuckle_ledger::req;
 use turnbuckle_server::{Server, Tool, ToolError, lines::Lines};
 
-use crate::lines_peer::{LEGACY, Peer, initialize, modern};
+use crate::{
+    lines_peer::{LEGACY, Peer, initialize, modern},
+    speaker::{EVERY, Speaker},
+};
 
 /// A server whose tool `wait` ends when `go` says so.
 fn server() -> (Server, std::sync::Arc<Notify>) {
@@ -30,40 +33,54 @@ fn call(id: impl Into<Value>, tool: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn ids_are_echoed_in_the_bytes_received() {
     req!("base.response.same-id", "base.error.id-echo");
-    let mut peer = Peer::new(server().0);
-    for id in [
-        "1",
-        "-7",
-        "1.0",
-        "1e0",
-        "123456789012345678901234567890",
-        "\"a\\u0062\"",
-        "\"\"",
-    ] {
-        peer.send_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#))
-            .await;
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server().0).await;
+        let params = speaker.params(json!({}));
+        let peer = &mut speaker.peer;
+        for id in [
+            "1",
+            "-7",
+            "1.0",
+            "1e0",
+            "123456789012345678901234567890",
+            "\"a\\u0062\"",
+            "\"\"",
+        ] {
+            for (method, outcome) in [("tools/list", "result"), ("no/such", "error")] {
+                peer.send_line(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+                ))
+                .await;
 
-        let answer = peer.next_line().await;
+                let answer = peer.next_line().await;
 
-        assert_eq!(
-            answer,
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
-        );
+                let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"{outcome}":{{"#);
+                assert!(answer.starts_with(&expected), "{revision} {answer}");
+            }
+        }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_id_makes_no_request_and_no_notification() {
     req!("base.error.invalid-request");
-    let mut peer = Peer::new(server().0);
-    for id in ["null", "1.5", "true", "[1]", "{}"] {
-        peer.send_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#))
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server().0).await;
+        let params = speaker.params(json!({}));
+        let peer = &mut speaker.peer;
+        for id in ["null", "1.5", "true", "[1]", "{}"] {
+            peer.send_line(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{params}}}"#
+            ))
             .await;
 
-        let answer = peer.next().await;
+            let answer = peer.next().await;
 
-        assert_eq!(answer["error"]["code"], -32600, "{id}");
-        assert_eq!(answer.get("id"), None);
+            assert_eq!(answer["error"]["code"], -32600, "{revision} {id}");
+            // Older revisions answer what has no readable id under `null`.
+            let null = (revision < "2025-11-25").then_some(&serde_json::Value::Null);
+            assert_eq!(answer.get("id"), null, "{revision}");
+        }
     }
 }
 
@@ -206,8 +223,12 @@ async fn no_other_revision_has_arrays() {
         assert_eq!(peer.next().await["error"]["code"], -32600, "{revision}");
     }
     let mut without = Peer::new(server().0);
-    without.send(ping).await;
-    assert_eq!(without.next().await["error"]["code"], -32600);
+    let list =
+        json!([{ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern(json!({})) }]);
+    for array in [ping, list] {
+        without.send(array).await;
+        assert_eq!(without.next().await["error"]["code"], -32600);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -571,8 +571,7 @@ async fn an_undeclared_capability_is_an_error_that_names_it() {
     req!(
         "meta.capability.missing-error",
         "meta.capability.undeclared-not-used",
-        "mrtr.result.capability",
-        "elicitation.mode.declared"
+        "mrtr.result.capability"
     );
     let mut peer = Peer::new(server(&Arc::default()));
     let call = json!({ "name": "sign", "arguments": { "title": "Deed" } });

@@ -14,7 +14,10 @@ use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool, ToolError};
 
-use crate::lines_peer::{Peer, modern};
+use crate::{
+    lines_peer::{LEGACY, Peer, modern},
+    speaker::{EVERY, Speaker},
+};
 
 /// Counts how often something was dropped.
 #[derive(Clone, Default)]
@@ -85,22 +88,26 @@ async fn a_cancellation_of_nothing_is_ignored() {
         "cancellation.race"
     );
     let hello = Tool::new("hello", async || Ok::<_, ToolError>("hello".to_owned()));
-    let mut peer =
-        Peer::initialized(Server::new("s", "1").tool(hello), "2025-11-25", json!({})).await;
-    let finished = peer.request("tools/call", call("hello")).await;
-    peer.next().await;
+    for revision in EVERY {
+        let server = Server::new("s", "1").tool(hello.clone());
+        let mut speaker = Speaker::of(revision, server).await;
+        let finished = speaker.request("tools/call", call("hello")).await;
+        let peer = &mut speaker.peer;
+        peer.next().await;
 
-    peer.cancel(finished).await;
-    peer.cancel(4711).await;
-    for params in [
-        json!({}),
-        json!({ "requestId": null }),
-        json!({ "requestId": [1] }),
-    ] {
-        peer.notify("notifications/cancelled", params).await;
+        peer.cancel(finished).await;
+        peer.cancel(4711).await;
+        for params in [
+            json!({}),
+            json!({ "requestId": null }),
+            json!({ "requestId": [1] }),
+        ] {
+            peer.notify("notifications/cancelled", params).await;
+        }
+
+        // The connection is not harmed, and nothing was said about it.
+        speaker.result("tools/call", call("hello")).await;
     }
-
-    assert_eq!(peer.call("ping", json!({})).await["result"], json!({}));
 }
 
 #[tokio::test]
@@ -178,17 +185,19 @@ async fn a_panic_is_an_internal_error_that_says_nothing_about_itself() {
         .tool(first)
         .tool(later)
         .tool(blocking);
-    let mut peer = Peer::initialized(server, "2025-06-18", json!({})).await;
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(server.clone(), revision, json!({})).await;
 
-    for tool in ["at_once", "first", "later", "blocking"] {
-        for params in [call(tool), modern(call(tool))] {
-            let answer = peer.call("tools/call", params).await;
+        for tool in ["at_once", "first", "later", "blocking"] {
+            for params in [call(tool), modern(call(tool))] {
+                let answer = peer.call("tools/call", params).await;
 
-            assert_eq!(answer["error"]["code"], -32603, "{tool}");
-            assert!(!answer.to_string().contains("secret"));
+                assert_eq!(answer["error"]["code"], -32603, "{tool}");
+                assert!(!answer.to_string().contains("secret"));
+            }
         }
+        assert_eq!(peer.call("ping", json!({})).await["result"], json!({}));
     }
-    assert_eq!(peer.call("ping", json!({})).await["result"], json!({}));
 }
 
 fn counting() -> Server {
@@ -219,23 +228,27 @@ async fn progress_only_grows_and_ends_with_the_answer() {
         "progress.token.active",
         "base.inflight-notifications"
     );
-    let mut peer = Peer::initialized(counting(), "2025-06-18", json!({})).await;
-    for token in [json!("t"), json!(7)] {
-        let mut legacy = call("count");
-        legacy["_meta"] = json!({ "progressToken": token });
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(counting(), revision, json!({})).await;
+        for token in [json!("t"), json!(7)] {
+            let mut legacy = call("count");
+            legacy["_meta"] = json!({ "progressToken": token });
 
-        for params in [legacy.clone(), modern(legacy)] {
-            let id = peer.request("tools/call", params).await;
+            for params in [legacy.clone(), modern(legacy)] {
+                let id = peer.request("tools/call", params).await;
 
-            for step in [1.0, 2.5, 3.0] {
-                let message = peer.next().await;
-                assert_eq!(message["method"], "notifications/progress");
-                assert_eq!(message["params"]["progressToken"], token);
-                assert_eq!(message["params"]["progress"].as_f64(), Some(step));
-                assert_eq!(message["params"]["message"], "counting");
+                for step in [1.0, 2.5, 3.0] {
+                    let message = peer.next().await;
+                    assert_eq!(message["method"], "notifications/progress");
+                    assert_eq!(message["params"]["progressToken"], token);
+                    assert_eq!(message["params"]["progress"].as_f64(), Some(step));
+                    if revision.starts_with("2025") {
+                        assert_eq!(message["params"]["message"], "counting");
+                    }
+                }
+                assert_eq!(peer.next().await["id"], id);
+                peer.expect_silence().await;
             }
-            assert_eq!(peer.next().await["id"], id);
-            peer.expect_silence().await;
         }
     }
 }
@@ -282,6 +295,13 @@ async fn levels(peer: &mut Peer, params: Value) -> Vec<String> {
             return levels;
         }
         assert_eq!(message["method"], "notifications/message");
+        let data = &message["params"]["data"];
+        let logger = message["params"].get("logger");
+        match message["params"]["level"].as_str() {
+            Some("debug") => assert_eq!((data, logger), (&json!("fine"), None)),
+            Some("info") => assert_eq!((data, logger), (&json!({ "seen": 1 }), None)),
+            _ => assert_eq!((data, logger), (&json!("full"), Some(&json!("disk")))),
+        }
         levels.push(message["params"]["level"].as_str().unwrap().to_owned());
     }
 }
@@ -289,31 +309,35 @@ async fn levels(peer: &mut Peer, params: Value) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_session_hears_what_its_level_lets_through() {
     req!(
+        "logging.message.shape",
         "logging.set-level.answer",
         "logging.set-level.respect",
         "logging.set-level.default",
         "logging.error.invalid-level"
     );
-    let mut peer = Peer::initialized(logging(), "2025-06-18", json!({})).await;
-    assert_eq!(levels(&mut peer, call("log")).await, ["info", "error"]);
 
-    let set = peer
-        .call("logging/setLevel", json!({ "level": "debug" }))
-        .await;
-    assert_eq!(set["result"], json!({}));
-    assert_eq!(
-        levels(&mut peer, call("log")).await,
-        ["debug", "info", "error"]
-    );
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(logging(), revision, json!({})).await;
+        assert_eq!(levels(&mut peer, call("log")).await, ["info", "error"]);
 
-    peer.call("logging/setLevel", json!({ "level": "emergency" }))
-        .await;
-    assert_eq!(levels(&mut peer, call("log")).await, [] as [&str; 0]);
+        let set = peer
+            .call("logging/setLevel", json!({ "level": "debug" }))
+            .await;
+        assert_eq!(set["result"], json!({}));
+        assert_eq!(
+            levels(&mut peer, call("log")).await,
+            ["debug", "info", "error"]
+        );
 
-    let wrong = peer
-        .call("logging/setLevel", json!({ "level": "loud" }))
-        .await;
-    assert_eq!(wrong["error"]["code"], -32602);
+        peer.call("logging/setLevel", json!({ "level": "emergency" }))
+            .await;
+        assert_eq!(levels(&mut peer, call("log")).await, [] as [&str; 0]);
+
+        let wrong = peer
+            .call("logging/setLevel", json!({ "level": "loud" }))
+            .await;
+        assert_eq!(wrong["error"]["code"], -32602);
+    }
 }
 
 #[tokio::test(start_paused = true)]

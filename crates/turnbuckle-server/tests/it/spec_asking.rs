@@ -18,6 +18,24 @@ struct Name {
     name: String,
 }
 
+/// A form with a field of each kind.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is looked at")]
+struct All {
+    name: String,
+    age: u8,
+    height: f64,
+    sure: bool,
+    colour: Colour,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Colour {
+    Red,
+    Green,
+}
+
 /// A server with a tool for each kind of question.
 pub(crate) fn server() -> Server {
     let name = Tool::new("name", async |cx: Context| {
@@ -51,8 +69,18 @@ pub(crate) fn server() -> Server {
             .await?;
         Ok::<_, ToolError>(said.model)
     });
+    let form = Tool::new("form", async |cx: Context| {
+        let all = cx.elicit("form", All::ask("All of it")).await?.accepted();
+        Ok::<_, ToolError>(format!("{}", all.is_some()))
+    });
+    let think = Tool::new("think", async |cx: Context| {
+        let said = cx.sample("thought", Sampling::text("Think!")).await?;
+        Ok::<_, ToolError>(said.model)
+    });
     Server::new("asking", "1")
         .tool(name)
+        .tool(form)
+        .tool(think)
         .tool(visit)
         .tool(roots)
         .tool(three)

@@ -9,7 +9,7 @@ use turnbuckle_protocol::{Principal, types::LogLevel};
 use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
 
 use crate::{
-    http_caller::{Caller, modern, modern_headers},
+    http_caller::{Caller, SESSIONS, modern, modern_headers},
     speaker::{EVERY, Speaker},
 };
 
@@ -98,6 +98,36 @@ async fn nothing_of_who_asks_is_repeated() {
     req!("logging.security.no-pii", "meta.trace.format");
     let mut caller = Caller::new(server());
     caller.principal = Some(Principal::new("https://login.example", "lovelace"));
+    for revision in SESSIONS {
+        let session = caller.clone().in_session(revision).await;
+        session.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": { "level": "debug" } })).await;
+        for (method, params) in requests() {
+            let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+            let request = session
+                .request(Method::POST)
+                .header("authorization", "Bearer lovelace-token")
+                .header("cookie", "user=lovelace");
+            let answered = session.send(request, message.to_string()).await;
+            let body = String::from_utf8(answered.bytes().await.to_vec()).unwrap();
+            assert!(body.contains("jsonrpc"), "{body}");
+            assert!(!body.contains("lovelace"), "{revision} {method} {body}");
+        }
+    }
+    let mut oldest = Speaker::with(
+        "2024-11-05",
+        server(),
+        json!({ "experimental": { "lovelace": {} } }),
+    )
+    .await;
+    for (method, params) in requests() {
+        let id = oldest.request(method, params).await;
+        for message in oldest.until_answered(id).await {
+            assert!(
+                !message.to_string().contains("lovelace"),
+                "{method} {message}"
+            );
+        }
+    }
     for (method, mut params) in requests() {
         let level = params["_meta"].take();
         let mut message = modern(method, params);

@@ -30,6 +30,104 @@ async fn a_form_has_a_message_and_needs_no_mode() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_form_asks_for_a_flat_object_of_plain_values() {
+    req!("elicitation.form.fields", "elicitation.form.schema-flat");
+    for revision in ["2025-06-18", "2025-11-25", MODERN] {
+        let mut speaker = Speaker::with(revision, server(), everything()).await;
+
+        let form = asked(&mut speaker, call("form")).await.remove(0);
+
+        assert!(form["params"].get("mode").is_none_or(|mode| mode == "form"));
+        assert_eq!(form["params"]["message"], "All of it", "{revision} {form}");
+        let schema = form["params"]["requestedSchema"].as_object().unwrap();
+        assert_eq!(schema["type"], "object", "{revision}");
+        let members = ["$schema", "type", "properties", "required"];
+        assert!(
+            schema.keys().all(|key| members.contains(&key.as_str())),
+            "{schema:?}"
+        );
+        let properties = schema["properties"].as_object().unwrap();
+        let kinds =
+            ["name", "age", "height", "sure", "colour"].map(|name| &properties[name]["type"]);
+        assert_eq!(
+            kinds,
+            ["string", "integer", "number", "boolean", "string"],
+            "{revision}"
+        );
+        for property in properties.values() {
+            for nested in ["properties", "$ref", "anyOf", "oneOf", "items"] {
+                assert!(property.get(nested).is_none(), "{revision} {property}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mode_that_was_not_declared_is_not_asked_for() {
+    req!("elicitation.mode.declared");
+    let form = || call("name");
+    let page = || visit("https://a.example/");
+    for revision in ["2025-11-25", MODERN] {
+        for (declared, undeclared, possible) in [
+            (json!({ "url": {} }), form(), page()),
+            (json!({ "form": {} }), page(), form()),
+        ] {
+            let capabilities = json!({ "elicitation": declared });
+            let mut speaker = Speaker::with(revision, server(), capabilities).await;
+
+            let refused = speaker.call("tools/call", undeclared).await;
+            let question = asked(&mut speaker, possible).await.remove(0);
+
+            assert!(
+                refused["error"]["code"] == -32021 || refused["result"]["isError"] == true,
+                "{revision} {refused}"
+            );
+            assert_eq!(question["method"], "elicitation/create", "{revision}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn declined_cancelled_and_failed_questions_are_handled() {
+    req!("elicitation.result.handle");
+    let mut speaker = Speaker::with(MODERN, server(), everything()).await;
+    for (answer, outcome) in [
+        (json!({ "action": "decline" }), Some("nobody")),
+        (json!({ "action": "cancel" }), Some("nobody")),
+        (
+            json!({ "action": "accept", "content": { "name": "Ada" } }),
+            Some("Ada"),
+        ),
+        (json!({ "action": "vanish" }), None),
+        (
+            json!({ "action": "accept", "content": { "name": 7 } }),
+            None,
+        ),
+        (json!({}), None),
+        (json!(null), None),
+    ] {
+        let round = speaker.result("tools/call", call("name")).await;
+        let mut retry = call("name");
+        retry["requestState"] = round["requestState"].clone();
+        retry["inputResponses"] = json!({ "name": answer });
+
+        let done = speaker.call("tools/call", retry).await;
+
+        match outcome {
+            Some(text) => assert_eq!(done["result"]["content"][0]["text"], text, "{answer}"),
+            // The call fails or the question is asked again; what does not fit is never taken for an answer.
+            None => assert!(
+                done["error"].is_object()
+                    || done["result"]["isError"] == true
+                    || done["result"]["resultType"] == "input_required",
+                "{answer} {done}"
+            ),
+        }
+    }
+    speaker.result("tools/list", json!({})).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_empty_capability_means_forms_only() {
     req!("elicitation.capability.empty-form");
     for revision in ["2025-11-25", MODERN] {

@@ -8,7 +8,7 @@ use turnbuckle_protocol::types::{
 use turnbuckle_server::{Context, Sampling, Server, Tool, ToolError};
 
 use crate::{
-    speaker::{MODERN, Speaker},
+    speaker::{EVERY, MODERN, Speaker},
     spec_asking::{asked, call, everything, server},
 };
 
@@ -28,6 +28,27 @@ async fn a_model_is_lent_tools_only_by_a_client_that_says_so() {
         );
         plain.peer.expect_silence().await;
         assert_eq!(question["params"]["tools"][0]["name"], "t", "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_to_a_model_has_messages_and_a_limit() {
+    req!("sampling.max-tokens.required", "sampling.message.shape");
+    for revision in EVERY {
+        let mut speaker = Speaker::with(revision, server(), everything()).await;
+
+        let question = asked(&mut speaker, call("think")).await.remove(0);
+
+        assert_eq!(question["method"], "sampling/createMessage", "{revision}");
+        assert_eq!(question["params"]["maxTokens"], 1_000, "{revision}");
+        let messages = question["params"]["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), 1, "{revision}");
+        assert_eq!(messages[0]["role"], "user", "{revision}");
+        let content = &messages[0]["content"];
+        assert_eq!(
+            (&content["type"], &content["text"]),
+            (&json!("text"), &json!("Think!"))
+        );
     }
 }
 

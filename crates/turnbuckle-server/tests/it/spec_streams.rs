@@ -131,6 +131,8 @@ async fn ids_of_sessions_cannot_be_guessed() {
             let id = answered.header("mcp-session-id").unwrap().to_owned();
             assert!(id.len() >= 22, "room for 128 bits: {id}");
             assert!(ids.insert(id));
+            let settled = answered.json().await;
+            assert_eq!(settled["result"]["protocolVersion"], version);
         }
         for at in 0..22 {
             let letters: HashSet<_> = ids.iter().map(|id| id.as_bytes()[at]).collect();

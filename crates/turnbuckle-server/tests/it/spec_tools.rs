@@ -279,7 +279,8 @@ fn a_mark_that_no_header_can_carry_is_refused_at_once() {
         "http.param.name.no-control",
         "http.param.type.primitive",
         "http.param.path.static",
-        "http.param.path.no-composition"
+        "http.param.path.no-composition",
+        in: ["2026-07-28"]
     );
     let make = |properties: Value| {
         let schema = json!({ "type": "object", "properties": properties });

@@ -5,16 +5,18 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_ledger::req;
+use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Context, Elicitation, Form, Prompt, RequestError, Server, TaskSupport, Tool, ToolError,
 };
 
 use crate::{
-    http_caller::Caller,
+    http_caller::{Caller, modern, modern_headers},
     lines_peer::Peer,
     speaker::{EVERY, MODERN, Speaker},
     spec_asking::{asked, call, everything},
@@ -338,6 +340,26 @@ async fn a_url_names_no_user_and_nothing_is_added_to_it() {
         let page = json!({ "name": "page", "arguments": { "url": url } });
         let question = asked(&mut speaker, page).await.remove(0);
         assert_eq!(question["params"]["url"], url, "{revision}");
+    }
+
+    // What is known of the user and of his token goes into no question.
+    let mut caller = Caller::new(curious());
+    caller.principal = Some(Principal::new("https://login.example", "lovelace"));
+    let url = "https://a.example/login?flow=1";
+    let mut message = modern(
+        "tools/call",
+        json!({ "name": "page", "arguments": { "url": url } }),
+    );
+    let meta = &mut message["params"]["_meta"];
+    meta["io.modelcontextprotocol/clientCapabilities"] = everything();
+    meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "lovelace's", "version": "1" });
+    let request = modern_headers(caller.request(Method::POST), &message)
+        .header("authorization", "Bearer lovelace-token");
+    let asked = caller.send(request, message.to_string()).await.json().await;
+    let questions = asked["result"]["inputRequests"].as_object().unwrap();
+    for question in questions.values() {
+        assert_eq!(question["params"]["url"], url);
+        assert!(!question.to_string().contains("lovelace"), "{question}");
     }
 }
 

@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 use turnbuckle_ledger::{req, saw_message};
 use turnbuckle_server::{Server, Tool, ToolError, stdio};
 
-use crate::lines_peer::modern;
+use crate::{
+    lines_peer::{initialize, modern},
+    speaker::{EVERY, MODERN},
+};
 
 const ROLE: &str = "TURNBUCKLE_TEST_IS_SERVER";
 /// What the test runner prints before this is not ours.
@@ -193,25 +196,39 @@ fn stray_prints_stay_off_standard_output() {
         "stdio.server.streams",
         "stdio.stderr.log"
     );
-    let mut process = Process::start();
 
-    process.call(1, "print");
-    let answer = process.next();
-    process.ping();
-    let (rest, stderr) = process.end();
+    for revision in EVERY {
+        let mut process = Process::start();
 
-    assert_eq!(
-        answer["result"]["content"][0]["text"], "true",
-        "children find no input"
-    );
-    assert_eq!(rest, [] as [Value; 0]);
-    for stray in [
-        "left in the buffer",
-        "stray from a handler",
-        "stray from a child",
-        "after the end",
-    ] {
-        assert!(stderr.contains(stray), "{stray:?} in {stderr}");
+        let answer = match revision {
+            MODERN => {
+                process.call(1, "print");
+                process.next()
+            }
+            _ => {
+                process.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(revision, json!({})) }));
+                assert_eq!(process.next()["result"]["protocolVersion"], revision);
+                process.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+                process.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "print" } }));
+                process.next()
+            }
+        };
+        process.ping();
+        let (rest, stderr) = process.end();
+
+        assert_eq!(
+            answer["result"]["content"][0]["text"], "true",
+            "children find no input"
+        );
+        assert_eq!(rest, [] as [Value; 0]);
+        for stray in [
+            "left in the buffer",
+            "stray from a handler",
+            "stray from a child",
+            "after the end",
+        ] {
+            assert!(stderr.contains(stray), "{stray:?} in {stderr}");
+        }
     }
 }
 

@@ -92,12 +92,24 @@ async fn ids_cannot_be_guessed() {
     req!("ext-tasks.security.entropy", "tasks.security.entropy");
     let mut peer = Peer::new(server());
     let mut ids = HashSet::new();
-
     for _ in 0..100 {
         let task = offer(&mut peer, "fail", json!({})).await;
         ids.insert(task["taskId"].as_str().unwrap().to_owned());
     }
+    assert_unguessable(&ids);
 
+    let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
+    let mut ids = HashSet::new();
+    for _ in 0..100 {
+        let call = json!({ "name": "fail", "arguments": {}, "task": {} });
+        let (answer, _) = ask(&mut peer, "tools/call", call).await;
+        let id = &answer["result"]["task"]["taskId"];
+        ids.insert(id.as_str().unwrap().to_owned());
+    }
+    assert_unguessable(&ids);
+}
+
+fn assert_unguessable(ids: &HashSet<String>) {
     // 24 characters of base64url: 144 bits, and no character that all of them share.
     assert_eq!(ids.len(), 100);
     for at in 0..24 {
