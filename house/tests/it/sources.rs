@@ -1,6 +1,7 @@
 //! What the sources under `crates/` may say. Comments, strings and tests are free.
 
 use turnbuckle_house::source::{self, File, Token, tokens};
+use turnbuckle_ledger::side::REVISION_INDEPENDENT;
 
 /// A rule returns the tokens that break it.
 type Rule = for<'a> fn(&[Token<'a>]) -> Vec<Token<'a>>;
@@ -34,6 +35,18 @@ fn only_revision_and_lifecycle_know_dates() {
         dates,
         may_not_know_dates,
         "only `revision` and `lifecycle` compare revisions",
+    );
+}
+
+#[test]
+fn packages_that_count_for_every_revision_depend_on_none() {
+    assert_kept(
+        revisions,
+        |path| {
+            let mut packages = REVISION_INDEPENDENT.iter();
+            packages.any(|package| path.starts_with(&format!("crates/{package}/")))
+        },
+        "what a test of these packages proves counts in every revision, so they do the same in all of them",
     );
 }
 
@@ -119,6 +132,24 @@ fn dates<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
         .chain(eras.filter(|era| ["MODERN", "LATEST_LEGACY"].contains(&era.text)))
         .copied()
         .collect()
+}
+
+/// Finds revisions by their type, and a version that is looked into instead of being passed on.
+fn revisions<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+    const LOOKS: &[&str] = &["starts_with", "parse", "cmp", "eq", "ne"];
+    let mut found = dates(tokens);
+    found.extend(words(tokens, &["Revision", "Era"]));
+    for window in tokens.windows(4) {
+        let [before, version, first, second] = [0, 1, 2, 3].map(|at| window[at]);
+        let is_compared = matches!((first.text, second.text), ("=" | "!", "=") | ("<" | ">", _));
+        let is_looked_into = first.text == "." && LOOKS.contains(&second.text);
+        if version.text == "protocol_version"
+            && (before.text == "match" || is_compared || is_looked_into)
+        {
+            found.push(version);
+        }
+    }
+    found
 }
 
 /// Finds `feature =` in an attribute or a `cfg!` that does not stand on `mod` or `use`.
@@ -215,6 +246,29 @@ mod rules {
             "#[cfg(unix)] mod a; fn b() { cfg!(feature = ) }",
         ] {
             assert!(breaks(feature_inside_a_module, code), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_revision_that_decides_something_is_found() {
+        for code in [
+            "if settings.protocol_version == a {",
+            "if protocol_version != a {",
+            "if protocol_version < a {",
+            "match protocol_version { a => b }",
+            "let modern = protocol_version.starts_with(a);",
+            "fn a(of: Revision) {}",
+            "let a = b::V2025_11_25;",
+        ] {
+            assert!(breaks(revisions, code), "{code}");
+        }
+        for code in [
+            "discover(url, &settings.protocol_version).await",
+            "settings.protocol_version = version.into()",
+            "protocol_version: a.to_owned(),",
+            "pub fn protocol_version(self) {}",
+        ] {
+            assert!(!breaks(revisions, code), "{code}");
         }
     }
 
