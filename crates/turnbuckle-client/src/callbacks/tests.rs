@@ -264,7 +264,6 @@ async fn parameters_that_do_not_fit_are_told_so() {
 
 #[tokio::test]
 async fn dangerous_urls_never_reach_the_user() {
-    req!("elicitation.url.no-prefetch");
     let mut callbacks = Callbacks::default();
     callbacks.on_visit(|visit| async move { panic!("shown: {}", visit.url()) });
     for url in [

@@ -146,6 +146,44 @@ async fn elicitation_is_declared_as_far_as_it_goes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_url_is_not_fetched_by_the_client() {
+    req!("elicitation.url.no-prefetch");
+    let page = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    page.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/visit", page.local_addr().unwrap());
+    let visit = json!({ "mode": "url", "message": "go", "url": url, "elicitationId": "1" });
+    for consent in [Consent::Accept, Consent::Decline] {
+        let shown = Arc::new(AtomicUsize::new(0));
+        let counted = shown.clone();
+        let visitor = move || {
+            let counted = counted.clone();
+            client().on_visit(move |visit: VisitRequest| {
+                assert!(visit.url().ends_with("/visit"));
+                counted.fetch_add(1, Ordering::SeqCst);
+                async move { consent }
+            })
+        };
+
+        let server = FakeServer::legacy("2025-11-25");
+        let legacy = server.connect_as(visitor()).await;
+        server.ask("elicitation/create", visit.clone()).await;
+        legacy.close().await;
+
+        let server = FakeServer::modern();
+        let question = json!({ "method": "elicitation/create", "params": visit });
+        let asks = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
+        server.answer_in_turn("tools/call", [asks, json!({ "content": [] })]);
+        let modern = server.connect_as(visitor()).await;
+        modern.call_tool("ask", json!({})).await.unwrap();
+        modern.close().await;
+
+        assert_eq!(shown.load(Ordering::SeqCst), 2);
+        let called = page.accept().map(drop).unwrap_err();
+        assert_eq!(called.kind(), std::io::ErrorKind::WouldBlock);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_refused_and_nobody_is_asked() {
     req!(
         "elicitation.mode.undeclared-error",

@@ -108,6 +108,7 @@ async fn questions_are_answered_and_the_call_is_made_again() {
         .iter()
         .map(|call| call["id"].as_i64().unwrap())
         .collect();
+    ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 3);
 }

@@ -259,7 +259,7 @@ async fn a_disconnect_ends_a_subscription() {
     panic!("the subscription did not end");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_disconnect_means_nothing_to_a_call_of_a_session() {
     req!("http.sse.disconnect-not-cancel");
     let (server, running) = hanging();
@@ -292,7 +292,7 @@ async fn a_disconnect_means_nothing_to_a_call_of_a_session() {
     becomes(&running, 0).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_client_that_never_reads_stops_the_handler() {
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = sent.clone();
@@ -394,7 +394,7 @@ async fn chunks_without_end_are_cut_off_at_the_limit() {
     read_until(&mut stream, "413 Payload Too Large").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_length_beside_chunks_smuggles_nothing() {
     let listening = listen(Http::new(server()));
     let mut stream = listening.connect().await;
@@ -625,7 +625,7 @@ async fn a_shutdown_lets_requests_finish_and_ends_streams() {
     assert!(listening.connector.connect().await.is_err());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_shutdown_of_one_listener_leaves_the_server_to_the_others() {
     let server = server();
     let mut first = listen(Http::new(server.clone()));

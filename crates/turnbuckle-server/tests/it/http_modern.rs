@@ -99,9 +99,12 @@ async fn a_modern_stream_cannot_be_resumed() {
         .await;
 
     let mut stream = answered.stream();
+    let mut events = 0;
     while let Some(event) = stream.event().await {
         assert_eq!(event.last_event_id, "");
+        events += 1;
     }
+    assert_eq!(events, 2, "it is a request like any other");
 }
 
 #[tokio::test]

@@ -22,7 +22,8 @@ async fn a_handshake_begins_a_session_in_which_tools_are_called() {
     );
 
     for revision in SESSIONS {
-        let caller = Caller::new(server()).in_session(revision).await;
+        let without = Caller::new(server());
+        let caller = without.clone().in_session(revision).await;
         let session = caller.session.clone().unwrap();
         assert!(session.bytes().all(|byte| matches!(byte, 0x21..=0x7e)));
 
@@ -34,6 +35,10 @@ async fn a_handshake_begins_a_session_in_which_tools_are_called() {
         let result = answered.json().await["result"].clone();
         assert_eq!(result["content"][0]["text"], "hello");
         assert_eq!(result.get("resultType"), None);
+        // Only the session is of that revision, not the server.
+        let modern = without.modern_tool("echo", json!({ "message": "hello" }));
+        let modern = modern.await.json().await;
+        assert_eq!(modern["result"]["resultType"], "complete", "{revision}");
 
         let answered = caller.tool(2, "progress", json!({ "steps": 2 })).await;
         assert_eq!(answered.header("content-type"), Some("text/event-stream"));
@@ -257,7 +262,7 @@ async fn what_a_session_says_is_remembered() {
     assert_eq!(answer["result"], json!({}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sessions_are_limited_and_expire() {
     let mut limits = Limits::default();
     limits.sessions.max_sessions = 3;

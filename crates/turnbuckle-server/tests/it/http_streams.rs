@@ -364,7 +364,7 @@ async fn the_end_of_a_session_in_another_process_ends_its_stream_with_the_next_c
     assert!(stream.event().await.is_none());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_change_while_nobody_was_connected_is_told_on_return() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut stream = caller.get(None).await.stream();
@@ -408,7 +408,7 @@ async fn updates_go_to_who_subscribed() {
     assert_eq!(told["method"], "notifications/tools/list_changed");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_first_revision_is_told_nothing_before_its_first_answer() {
     let server = server();
     let caller = Caller::new(server.clone()).in_session("2024-11-05").await;
@@ -424,7 +424,7 @@ async fn the_first_revision_is_told_nothing_before_its_first_answer() {
     assert_eq!(told["method"], "notifications/prompts/list_changed");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_end_of_a_session_ends_its_streams_and_calls() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut general = caller.get(None).await.stream();
@@ -442,7 +442,7 @@ async fn the_end_of_a_session_ends_its_streams_and_calls() {
     assert_eq!(cancelled.messages().await, Vec::<Value>::new());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_call_has_no_answer() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let other = Caller::new(server()).in_session("2025-11-25").await;
@@ -531,7 +531,7 @@ async fn a_slow_call_becomes_a_stream_and_its_session_lives_as_long() {
     assert_eq!(caller.post(&ping).await.status(), 200);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_everything() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut stream = caller

@@ -1,9 +1,16 @@
 //! What a token endpoint may answer, and what must not be taken.
 
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex},
+};
+
+use turnbuckle_protocol::guard::BoxFuture;
+
 use super::*;
 use crate::{
     client::testing::json_response,
-    fetch::{FetchError, Response},
+    fetch::{Fetch, FetchError, Request, Response},
 };
 
 async fn answered(status: u16, answer: &Value) -> Result<Tokens, Failure> {
@@ -28,7 +35,6 @@ fn good(changes: &Value) -> Value {
 
 #[tokio::test]
 async fn the_kind_of_a_token_is_written_in_any_case() {
-    req!("auth.token.conform");
     for kind in [
         json!("Bearer"),
         json!("bearer"),
@@ -165,6 +171,74 @@ async fn a_failure_tells_no_secret_even_if_the_server_does() {
         "{told}"
     );
     assert!(told.contains("*** and ***"), "{told}");
+}
+
+/// Writes down every request and every answer as a program does that logs what it fetches.
+struct Logged {
+    web: Web,
+    log: Arc<Mutex<String>>,
+}
+
+impl Fetch for Logged {
+    fn fetch(&self, request: Request) -> BoxFuture<'_, Result<Response, FetchError>> {
+        let mut log = self.log.lock().unwrap();
+        writeln!(log, "{request:?} {:?}", request.headers).unwrap();
+        drop(log);
+        Box::pin(async move {
+            let response = self.web.fetch(request).await?;
+            writeln!(self.log.lock().unwrap(), "{response:?}").unwrap();
+            Ok(response)
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_is_logged_of_a_grant_does_not_show_it() {
+    req!("ext-ema.no-log");
+    let granted = json!({
+        "access_token": "the.id.jag", "token_type": "N_A", "expires_in": 300,
+        "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+    });
+    let idp = "https://idp.example/token";
+    let web = Web::usual().post(TOKEN, 200, &good(&json!({})));
+    let web = web.post(idp, 200, &granted);
+    let log = Arc::new(Mutex::new(String::new()));
+    let fetch = Logged {
+        web,
+        log: log.clone(),
+    };
+    let provider = IdentityProvider::new(idp, "at-the-idp", Some(Secret::new("idp-secret")));
+    let id_token = Secret::new("the-id-token");
+    let (server, client) = (server(), confidential());
+    let endpoint = Endpoint::new(&server, &client);
+
+    let exchange = identity_grant(
+        &fetch,
+        &provider,
+        &id_token,
+        "https://as.example",
+        SERVER,
+        None,
+    );
+    let grant = exchange.await.unwrap();
+    let tokens = jwt_bearer(&fetch, &endpoint, &grant, SERVER, None, None);
+    let tokens = tokens.await.unwrap();
+
+    let log = format!(
+        "{}{grant:?} {id_token:?} {tokens:?} {provider:?}",
+        log.lock().unwrap()
+    );
+    assert!(log.contains("https://as.example/token"), "{log}");
+    for secret in [
+        "the.id.jag",
+        "the-id-token",
+        "idp-secret",
+        "s:e%s",
+        "access_token",
+    ] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+    assert_eq!(grant.expose(), "the.id.jag", "which was there to be shown");
 }
 
 #[tokio::test]
