@@ -4,6 +4,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -11,6 +12,7 @@ use crate::arguments::Options;
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
 use crate::output::json;
+use crate::supervisor::Supervisor;
 use crate::voice::Voice;
 
 /// What every command has at hand.
@@ -22,6 +24,8 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     /// How to speak on stderr.
     pub(crate) voice: Voice,
+    /// Ends the programs that we start, should we be killed.
+    pub(crate) supervisor: Arc<Supervisor>,
 }
 
 impl Context {

@@ -4,7 +4,7 @@
 //! configurations that people have, [`trust`] asks before a project's commands run, [`known_tools`] before a tool is
 //! called that has changed; both remember by [`state`]. [`logins`] are what the user is known by to servers that ask.
 //! [`pairs`] makes arguments of calls, [`form`] and [`visit`] ask what a server wants to know, and [`output`] is what people
-//! see.
+//! see. [`supervisor`] ends what we started if we are killed.
 
 mod account;
 mod arguments;
@@ -29,6 +29,16 @@ mod secret;
 mod servers;
 mod session;
 mod state;
+#[cfg(unix)]
+mod stop_signals;
+#[cfg(not(unix))]
+#[path = "stop_ctrl_c.rs"]
+mod stop_signals;
+#[cfg(unix)]
+mod supervisor;
+#[cfg(not(unix))]
+#[path = "no_supervisor.rs"]
+mod supervisor;
 mod target;
 mod trust;
 mod visit;
@@ -36,6 +46,7 @@ mod voice;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -46,6 +57,9 @@ use failure::Failure;
 use voice::Voice;
 
 fn main() -> ExitCode {
+    if supervisor::is_supervisor() {
+        return supervisor::run();
+    }
     let arguments = Arguments::parse();
     choose_colours(arguments.options.color);
     match run(arguments) {
@@ -65,6 +79,7 @@ fn run(arguments: Arguments) -> failure::Result {
         environment,
         options: arguments.options,
         voice: Voice::default(),
+        supervisor: Arc::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

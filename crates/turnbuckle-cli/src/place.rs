@@ -107,6 +107,7 @@ fn configured_child(start: &Start, server: &Server, context: &Context) -> Child 
 }
 
 fn listened(child: Child, context: &Context) -> Child {
+    let child = child.observer(context.supervisor.clone());
     if !context.options.verbose {
         return child;
     }

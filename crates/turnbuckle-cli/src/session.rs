@@ -11,6 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::logins;
 use crate::place::{self, Place};
 use crate::questions::Questions;
+use crate::stop_signals::stop;
 use crate::target::Target;
 
 /// How long a server may be silent while its user may be typing.
@@ -18,7 +19,7 @@ const LENIENT: Duration = Duration::from_secs(600);
 
 /// Connects to a server, does something with it, and closes the connection whatever comes of it.
 ///
-/// Ctrl-C stops what is being done, which cancels it, and closes the connection too.
+/// Ctrl-C and other signals that ask us to end stop what is being done, which cancels it, and close the connection too.
 pub(crate) async fn with<T>(
     target: &Target,
     context: &Context,
@@ -65,35 +66,14 @@ pub(crate) async fn until_stopped(
 
 /// Does something until it is done, or the user has had enough.
 pub(crate) async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    // Before anything is started, so that no signal ends us without what we started.
+    let stop = stop();
     tokio::select! {
         // Whoever takes Ctrl-C for something else does so first.
         biased;
         done = work => done,
-        () = stop() => Err(Failure::interrupted()),
+        () = stop => Err(Failure::interrupted()),
     }
-}
-
-/// Waits until we are told to stop, by Ctrl-C or by SIGTERM.
-///
-/// A program that we started has a process group of its own, so nobody but us ends it.
-#[cfg(unix)]
-async fn stop() {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        let _ = tokio::signal::ctrl_c().await;
-        return;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
-}
-
-/// Waits until we are told to stop.
-#[cfg(not(unix))]
-async fn stop() {
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 async fn connect(place: Place, target: &Target, context: &Context) -> Result<Client> {

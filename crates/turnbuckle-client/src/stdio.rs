@@ -14,6 +14,7 @@ mod group;
 #[cfg(unix)]
 #[path = "stdio/unix.rs"]
 mod group;
+mod observer;
 mod output;
 mod process;
 mod running;
@@ -24,16 +25,18 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
     time::Duration,
 };
 
 use tokio::process::Command;
 
 pub(crate) use self::running::Running;
-use self::{environment::Inheritance, group::Group, stderr::Tap};
+use self::{environment::Inheritance, group::Group, observer::SharedObserver, stderr::Tap};
 pub use self::{
     error::SpawnError,
     exit::{Died, Exit},
+    observer::ProcessObserver,
     output::Output,
     process::{Process, Started},
 };
@@ -102,6 +105,7 @@ pub struct Child {
     stderr: Stderr,
     tap: Option<Tap>,
     grace: Duration,
+    observer: Option<SharedObserver>,
 }
 
 /// What becomes of a child's standard error.
@@ -129,6 +133,7 @@ impl Child {
             stderr: Stderr::default(),
             tap: None,
             grace: GRACE,
+            observer: None,
         }
     }
 
@@ -202,6 +207,12 @@ impl Child {
         self
     }
 
+    /// Reports its start and its end, also when it is started again.
+    pub fn observer(mut self, observer: Arc<dyn ProcessObserver>) -> Self {
+        self.observer = Some(SharedObserver(observer));
+        self
+    }
+
     /// Starts it, and leaves talking to you.
     ///
     /// # Errors
@@ -213,10 +224,14 @@ impl Child {
     /// Outside of a tokio runtime with time and I/O enabled.
     pub fn start(&self) -> Result<Started, SpawnError> {
         let mut command = self.command();
+        if let Some(observer) = &self.observer {
+            observer.0.starting();
+        }
         let child = command
             .spawn()
             .map_err(|error| SpawnError::new(&self.program, self.folder.as_deref(), error))?;
-        Ok(process::keep(child, self.tap.clone(), self.grace))
+        let observer = self.observer.clone();
+        Ok(process::keep(child, self.tap.clone(), self.grace, observer))
     }
 
     /// Returns program and arguments, to know the server by.

@@ -1,8 +1,10 @@
 //! A client that is a program: the words that start it, and where the server's place is among them.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
-use turnbuckle_client::stdio::Child;
+use turnbuckle_client::stdio::{Child, ProcessObserver};
 
 use super::target::Carrier;
 
@@ -10,11 +12,12 @@ const URL: &str = "{url}";
 const SERVER: &str = "{server}";
 
 /// The words of a command line with a place for the server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Command {
     words: Vec<String>,
     play: Vec<String>,
     carrier: Carrier,
+    pub(crate) observer: Option<Arc<dyn ProcessObserver>>,
 }
 
 /// Why words are no command for a client.
@@ -52,6 +55,7 @@ impl Command {
             words,
             play,
             carrier,
+            observer: None,
         })
     }
 
@@ -72,7 +76,11 @@ impl Command {
             .split_first()
             .expect("a command has a word, and each becomes at least one");
         // The command is the user's own, and may need any variable of theirs.
-        Child::new(program).args(rest).inherit_all_env()
+        let child = Child::new(program).args(rest).inherit_all_env();
+        match &self.observer {
+            Some(observer) => child.observer(Arc::clone(observer)),
+            None => child,
+        }
     }
 
     fn filled(&self, address: &str) -> Vec<String> {
@@ -88,6 +96,12 @@ impl Command {
             }
         }
         words
+    }
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Command").field(&self.words).finish()
     }
 }
 

@@ -7,6 +7,8 @@ use tokio::{
     sync::mpsc,
 };
 
+use turnbuckle_client::stdio::ProcessObserver;
+
 use super::command::{BadCommand, Command};
 use crate::rule::On;
 
@@ -72,6 +74,15 @@ impl ClientTarget {
             label: command.label(),
             way: Way::Command(command),
         })
+    }
+
+    /// Reports the start and the end of each process, if the client is a program.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn ProcessObserver>) -> Self {
+        if let Way::Command(command) = &mut self.way {
+            command.observer = Some(observer);
+        }
+        self
     }
 
     /// A client within this process that speaks HTTP.

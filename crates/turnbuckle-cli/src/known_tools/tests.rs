@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use clap::Parser as _;
 use turnbuckle_protocol::types::Tool;
 
@@ -183,6 +185,7 @@ fn a_server_is_who_the_user_says_it_is() {
             environment: home.environment(cwd),
             options: Arguments::parse_from(words).options,
             voice: Voice::default(),
+            supervisor: Arc::default(),
         };
         super::identity(target, &context)
     };

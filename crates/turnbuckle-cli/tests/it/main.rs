@@ -16,6 +16,7 @@ mod flow;
 mod http;
 #[cfg(feature = "keyring")]
 mod keyring;
+mod killed;
 mod listening;
 mod lists;
 mod logging_in;

@@ -14,6 +14,7 @@ use tokio::{
 use super::{
     Exit,
     group::{self, Group},
+    observer::Observed,
     process::{Shared, Stage},
 };
 
@@ -32,6 +33,8 @@ pub(super) struct Keeper {
     pub(super) stage: watch::Sender<Stage>,
     pub(super) stderr: Option<JoinHandle<()>>,
     pub(super) grace: Duration,
+    /// Reports the end, which dropping this is.
+    pub(super) _observed: Option<Observed>,
 }
 
 impl Keeper {

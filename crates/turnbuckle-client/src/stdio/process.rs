@@ -12,6 +12,7 @@ use super::{
     Died, Exit,
     ending::{self, Keeper},
     group::Group,
+    observer::SharedObserver,
     output::Output,
     stderr::{Tail, Tap},
 };
@@ -71,7 +72,14 @@ impl Stage {
 }
 
 /// Sets a task beside a child that stays with it until its end.
-pub(super) fn keep(mut child: Child, tap: Option<Tap>, grace: Duration) -> Started {
+pub(super) fn keep(
+    mut child: Child,
+    tap: Option<Tap>,
+    grace: Duration,
+    observer: Option<SharedObserver>,
+) -> Started {
+    let observed = observer.zip(child.id());
+    let observed = observed.map(|(observer, id)| observer.observe(id));
     let group = Arc::new(Group::of(&child));
     let shared = Arc::<Shared>::default();
     let (sender, stage) = watch::channel(Stage::Running);
@@ -92,6 +100,7 @@ pub(super) fn keep(mut child: Child, tap: Option<Tap>, grace: Duration) -> Start
         stage: sender,
         stderr,
         grace,
+        _observed: observed,
     };
     tokio::spawn(keeper.stay());
     Started {

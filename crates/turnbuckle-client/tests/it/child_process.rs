@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::{io::AsyncReadExt, time::timeout};
-use turnbuckle_client::stdio::{Child, Exit, SpawnError, Stderr};
+use turnbuckle_client::stdio::{Child, Exit, ProcessObserver, SpawnError, Stderr};
 use turnbuckle_ledger::req;
 
 use crate::child_roles::{LONG, Witness, child};
@@ -367,4 +367,53 @@ fn arguments_and_variables_are_not_shown() {
         shown.contains("server") && !shown.contains("s3cret"),
         "{shown}"
     );
+}
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Journal(Mutex<Vec<(&'static str, u32)>>);
+
+impl Journal {
+    fn note(&self, what: &'static str, id: u32) {
+        self.0.lock().unwrap().push((what, id));
+    }
+}
+
+impl ProcessObserver for Journal {
+    fn starting(&self) {
+        self.note("starting", 0);
+    }
+
+    fn started(&self, id: u32) {
+        self.note("started", id);
+    }
+
+    fn ended(&self, id: u32) {
+        self.note("ended", id);
+    }
+}
+
+#[tokio::test]
+async fn an_observer_is_told_of_the_start_and_of_the_end_of_the_whole_group() {
+    let (witness, journal) = (Witness::new(), Arc::<Journal>::default());
+    let child = child("parent", &witness).grace(SHORT);
+    let started = child.observer(journal.clone()).start().unwrap();
+    let lives = [witness.next().await, witness.next().await];
+    let id = started.process.id().unwrap();
+    assert_eq!(
+        *journal.0.lock().unwrap(),
+        [("starting", 0), ("started", id)]
+    );
+
+    drop(started.input);
+    started.process.end().await;
+    for life in lives {
+        life.ends().await;
+    }
+    // The task that stays with the process ends right after it says so.
+    while journal.0.lock().unwrap().len() < 3 {
+        tokio::task::yield_now().await;
+    }
+
+    assert_eq!(journal.0.lock().unwrap()[2], ("ended", id));
 }

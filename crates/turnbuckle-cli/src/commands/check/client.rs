@@ -19,6 +19,7 @@ impl Check {
                 Failure::not_asked(error.to_string()).hint(example)
             },
         )?;
+        let target = target.observer(context.supervisor.clone());
         let options = self.options_for_client(context);
         let checked = interruptible(async { Ok(check_client(&target, &options).await) }).await;
         context.voice.quiet();
