@@ -28,7 +28,10 @@ const MERGED_PAGES: i64 = 500;
 /// How often SQLite asks whether to stop, in steps of its machine: a few times in a millisecond.
 const STEPS: i32 = 4_000;
 /// Connections for reading that are kept open.
-const MOST_READERS: usize = 4;
+const MOST_READERS: usize = 2;
+/// What each connection keeps of the file in memory, in KiB. The system keeps it as well, once for all of them; with the
+/// connections above and the files that a library has open this is what a burst of calls can leave behind.
+const CACHE: i64 = 2_000;
 
 /// The file of one project, or of what an owner shares between projects.
 #[derive(Debug)]
@@ -264,7 +267,7 @@ fn try_to_connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "cache_size", -4_000)?;
+    connection.pragma_update(None, "cache_size", -CACHE)?;
     connection.pragma_update(None, "secure_delete", true)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)

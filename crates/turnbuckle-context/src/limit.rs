@@ -115,8 +115,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path().join("a.db")).unwrap();
         let limit = WorkLimit::new(Duration::MAX);
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let ask = || {
+            database.read(|db| {
+                begun.send(()).unwrap();
+                Ok(db.query_row(ENDLESS, [], |row| row.get::<_, i64>(0))?)
+            })
+        };
         let error = std::thread::scope(|scope| {
-            let asking = scope.spawn(|| limit.run(|| ask(&database)));
+            let asking = scope.spawn(|| limit.run(ask));
+            has_begun.recv().unwrap();
             drop(CancelOnDrop(Arc::clone(&limit)));
             asking.join().unwrap().unwrap_err()
         });

@@ -16,6 +16,7 @@ mod http;
 mod log;
 mod offer;
 mod place;
+mod quota;
 mod settings;
 mod signals;
 #[cfg(not(unix))]
@@ -27,6 +28,7 @@ mod tokens;
 mod welcome;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use turnbuckle_server::middleware::Timing;
 use turnbuckle_server::stdio::Stdio;
@@ -36,6 +38,7 @@ use crate::failure::Result;
 use crate::memory;
 use config::Config;
 use place::Place;
+use quota::Quota;
 use settings::Settings;
 use signals::Signals;
 
@@ -46,8 +49,8 @@ use signals::Signals;
 /// and with --verbose every request.
 ///
 /// Settings may also stand in a file, turnbuckle/serve.toml in the folder for configurations or the one that --config
-/// names: listen, data, half-life, roots, a table `[embeddings]` with url, model and api-key-env, a table
-/// `[authorization]` with issuer, audience, require-scopes and token-file, and a table `[limits]` with max-connections,
+/// names: listen, data, half-life, roots, quota, deadline, index-deadline, a table `[embeddings]` with url, model and
+/// api-key-env, a table `[authorization]` with issuer, audience, require-scopes and token-file, and a table `[limits]` with max-connections,
 /// max-sessions and max-sessions-per-caller. What the command line says counts more.
 ///
 /// Everybody on this machine may ask, and all of them share one memory, unless --auth-issuer or --token-file says who may.
@@ -69,6 +72,21 @@ pub(crate) struct Serve {
     /// Accept only projects below this folder; can be given again
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
+
+    /// Let each caller keep at most this much: 500MB, 4GB or none
+    ///
+    /// Without it each caller keeps at most 4 GiB where --auth-issuer or --token-file tells them apart, and there is no limit
+    /// for one person.
+    #[arg(long, value_name = "SIZE", value_parser = quota::read)]
+    quota: Option<Quota>,
+
+    /// Stop a search after this long, 30s by default
+    #[arg(long, value_name = "DURATION", value_parser = crate::arguments::duration)]
+    deadline: Option<Duration>,
+
+    /// Stop indexing after this long, 30m by default
+    #[arg(long, value_name = "DURATION", value_parser = crate::arguments::duration)]
+    index_deadline: Option<Duration>,
 
     /// Also answer to this name or address of the machine
     #[arg(long = "allow-host", value_name = "HOST")]

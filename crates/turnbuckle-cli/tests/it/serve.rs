@@ -140,7 +140,7 @@ fn mistakes_in_a_file_are_said_with_their_line() {
       |
     2 | listen-on = "127.0.0.1:1"
       | ^^^^^^^^^
-    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `allow-hosts`, `embeddings`, `authorization`
+    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `embeddings`, `authorization`
     --- exit 2
     "#);
     let seen = stage.run(&["serve", "--config", "missing.toml"]);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::authorization::Section;
 use super::place::{self, Place};
+use super::quota::{self, Quota};
 use crate::arguments;
 use crate::environment::Environment;
 use crate::failure::{Failure, Result};
@@ -24,6 +25,12 @@ pub(super) struct Config {
     pub(super) half_life: Option<Duration>,
     /// An empty list is a list: of no folders at all.
     pub(super) roots: Option<Vec<PathBuf>>,
+    #[serde(default, deserialize_with = "quota")]
+    pub(super) quota: Option<Quota>,
+    #[serde(default, deserialize_with = "duration")]
+    pub(super) deadline: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    pub(super) index_deadline: Option<Duration>,
     #[serde(default)]
     pub(super) allow_hosts: Vec<String>,
     pub(super) embeddings: Option<Embeddings>,
@@ -113,6 +120,11 @@ fn unreadable(file: &Path, error: &io::Error) -> Failure {
 fn place<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Place>, D::Error> {
     let text = String::deserialize(from)?;
     place::read(&text).map(Some).map_err(D::Error::custom)
+}
+
+fn quota<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Quota>, D::Error> {
+    let text = String::deserialize(from)?;
+    quota::read(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Duration>, D::Error> {

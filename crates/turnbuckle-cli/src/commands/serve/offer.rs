@@ -25,6 +25,15 @@ pub(super) fn server(settings: &Settings, context: &Context) -> Result<Server> {
     if let Some(half_life) = settings.half_life {
         server = server.half_life(all_kinds(half_life));
     }
+    if let Some(quota) = settings.quota {
+        server = server.quota(quota.0);
+    }
+    if let Some(deadline) = settings.deadline {
+        server = server.deadline(deadline);
+    }
+    if let Some(deadline) = settings.index_deadline {
+        server = server.index_deadline(deadline);
+    }
     if let Some(embeddings) = &settings.embeddings {
         server = server.embeddings(Arc::new(embedder(embeddings, context)?));
     }

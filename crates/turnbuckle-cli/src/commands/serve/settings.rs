@@ -7,6 +7,7 @@ use super::Serve;
 use super::authorization::Authorization;
 use super::config::{Config, Embeddings, Limits};
 use super::place::Place;
+use super::quota::Quota;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::memory;
@@ -19,6 +20,11 @@ pub(super) struct Settings {
     pub(super) half_life: Option<Duration>,
     /// The folders that projects may be in; anywhere if nobody says.
     pub(super) roots: Option<Vec<PathBuf>>,
+    /// How much each caller may keep, if somebody says.
+    pub(super) quota: Option<Quota>,
+    /// How long a search and indexing may take, if somebody says.
+    pub(super) deadline: Option<Duration>,
+    pub(super) index_deadline: Option<Duration>,
     pub(super) hosts: Vec<String>,
     /// Who may ask; everybody who can, if nobody says.
     pub(super) authorization: Option<Authorization>,
@@ -70,6 +76,9 @@ impl Settings {
                 true => config.roots,
                 false => Some(roots),
             },
+            quota: serve.quota.or(config.quota),
+            deadline: serve.deadline.or(config.deadline),
+            index_deadline: serve.index_deadline.or(config.index_deadline),
             hosts,
             authorization,
             embeddings: config.embeddings,

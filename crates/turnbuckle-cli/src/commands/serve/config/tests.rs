@@ -37,6 +37,9 @@ fn everything_can_be_said_in_a_file() {
         data = "~/memory"
         half-life = "90d"
         roots = ["src", "/srv"]
+        quota = "2GB"
+        deadline = "10s"
+        index-deadline = "1h"
         allow-hosts = ["box.example"]
         [embeddings]
         url = "http://127.0.0.1:11434/v1/embeddings"
@@ -55,6 +58,9 @@ fn everything_can_be_said_in_a_file() {
     assert_eq!(config.half_life, Some(Duration::from_secs(90 * 86_400)));
     let roots = [Path::new("/etc/turnbuckle/src"), Path::new("/srv")];
     assert_eq!(config.roots.unwrap(), roots);
+    assert_eq!(config.quota, Some(Quota(Some(2_000_000_000))));
+    assert_eq!(config.deadline, Some(Duration::from_secs(10)));
+    assert_eq!(config.index_deadline, Some(Duration::from_secs(3_600)));
     assert_eq!(config.embeddings.unwrap().api_key_env.unwrap(), "KEY");
     let limits = Limits {
         max_connections: NonZeroUsize::new(100),
