@@ -160,6 +160,16 @@ impl Database {
         scrub().map_err(|error| ContextError::storage(&self.path, error))
     }
 
+    /// Moves everything out of the log and empties it. Returns whether that worked: another reader can be in the way.
+    pub(crate) fn truncate_log(&self) -> Result<bool, ContextError> {
+        let writer = lock(&self.writer);
+        lock(&self.readers).clear();
+        let checkpoint = "PRAGMA wal_checkpoint (TRUNCATE)";
+        let busy = writer.query_row(checkpoint, [], |row| row.get::<_, i64>(0));
+        let busy = busy.map_err(|error| ContextError::storage(&self.path, error))?;
+        Ok(busy == 0)
+    }
+
     /// Writes a search index anew, without what was deleted from it; others can write meanwhile.
     pub(crate) fn rewrite_index(&self, index: &str) -> Result<(), ContextError> {
         let merge = format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', ?1)");

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::answer::visible;
 use crate::database::{make_private_folder, now};
 use crate::folder::Folder;
+use crate::pending_forget::{self, Marker, Pending};
+use crate::transfer::leftovers;
 use crate::{ContextError, Database, Owner, Project, index};
 
 /// Files that stay open; the one used longest ago is closed first.
@@ -132,11 +134,10 @@ impl Library {
 
     /// Opens what is kept of a project by its id, if anything is.
     pub fn open_id(&self, owner: &Owner, id: &str) -> Result<Option<Arc<Database>>, ContextError> {
-        let file = self.file(owner, id);
-        if is_id(id) && file.exists() {
-            return self.database(file).map(Some);
+        match is_id(id) {
+            true => self.existing(self.file(owner, id)),
+            false => Ok(None),
         }
-        Ok(None)
     }
 
     /// Opens what an owner shares between projects.
@@ -146,8 +147,7 @@ impl Library {
 
     /// Opens what an owner shares between projects, if anything is: who only looks makes no files.
     pub fn known_shared(&self, owner: &Owner) -> Result<Option<Arc<Database>>, ContextError> {
-        let file = self.file(owner, SHARED);
-        file.exists().then(|| self.database(file)).transpose()
+        self.existing(self.file(owner, SHARED))
     }
 
     /// How many files are open.
@@ -186,32 +186,94 @@ impl Library {
 
     /// Closes a project's file and removes it with everything in it. Says whether there was one.
     pub fn remove(&self, owner: &Owner, id: &str) -> Result<bool, ContextError> {
-        // It is not opened: one that is damaged can be removed too.
-        let file = self.file(owner, id);
-        if !is_id(id) || !file.exists() {
-            return Ok(false);
-        }
-        self.remove_file(&file)?;
-        Ok(true)
+        Ok(self.remove_all(owner, &[id.to_owned()], false)? > 0)
     }
 
     /// Closes and removes what an owner shares between projects. Says whether there was anything.
     pub fn remove_shared(&self, owner: &Owner) -> Result<bool, ContextError> {
-        let file = self.file(owner, SHARED);
-        let is_there = file.exists();
-        self.remove_file(&file)?;
-        Ok(is_there)
+        Ok(self.remove_all(owner, &[], true)? > 0)
     }
 
-    /// Removes the folder of an owner, with whatever is left in it.
-    pub(crate) fn remove_owner(&self, owner: &Owner) -> Result<(), ContextError> {
-        let folder = self.folder.join(owner.id());
-        match std::fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(ContextError::file(folder, error))
+    /// Closes and removes files, and returns how many there were. If the process dies meanwhile, another one goes on with all.
+    pub(crate) fn remove_all(
+        &self,
+        owner: &Owner,
+        projects: &[String],
+        shared: bool,
+    ) -> Result<u64, ContextError> {
+        let ids = projects.iter().map(String::as_str).filter(|id| is_id(id));
+        let names = ids.chain(shared.then_some(SHARED));
+        let mut begun = Vec::new();
+        for file in names.map(|name| self.file(owner, name)) {
+            self.finish_removal(&file)?;
+            // It is not opened: one that is damaged can be removed too.
+            if file.exists() {
+                let earlier = Marker::abandoned(&file)?;
+                begun.push((Marker::begin(&file, Pending::File, earlier)?, file));
             }
-            _ => Ok(()),
         }
+        let count = begun.len() as u64;
+        for (marker, file) in begun {
+            self.remove_file(&file)?;
+            marker.finish()?;
+        }
+        Ok(count)
+    }
+
+    /// Removes the folder of an owner, with whatever is left in it. Returns whether all is gone: an import that runs keeps its
+    /// staging file.
+    pub(crate) fn remove_owner(&self, owner: &Owner) -> Result<bool, ContextError> {
+        let folder = self.folder.join(owner.id());
+        let all_removed = leftovers::remove(&folder);
+        let failed = |error| ContextError::file(&folder, error);
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if leftovers::is_staging(&name) {
+                continue;
+            }
+            let removed = match path.is_dir() {
+                true => std::fs::remove_dir_all(&path),
+                false => std::fs::remove_file(&path),
+            };
+            match removed {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(ContextError::file(path, error));
+                }
+                _ => {}
+            }
+        }
+        match all_removed {
+            true => std::fs::remove_dir(&folder).map_err(failed).map(|()| true),
+            false => Ok(false),
+        }
+    }
+
+    /// Finishes what a dead process began to forget of an owner.
+    pub(crate) fn finish_forgetting(&self, owner: &Owner) -> Result<(), ContextError> {
+        for file in pending_forget::marked(&self.folder.join(owner.id())) {
+            if let Some(database) = self.existing(file)? {
+                pending_forget::finish_abandoned(&database)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_removal(&self, file: &Path) -> Result<(), ContextError> {
+        finish_removal(&mut self.lock(), file)
+    }
+
+    /// Opens a file if it is there.
+    fn existing(&self, file: PathBuf) -> Result<Option<Arc<Database>>, ContextError> {
+        let is_open = self.lock().databases.contains_key(&file);
+        if !is_open {
+            self.finish_removal(&file)?;
+        }
+        file.exists().then(|| self.database(file)).transpose()
     }
 
     /// Whether an owner shares anything between projects.
@@ -220,19 +282,7 @@ impl Library {
     }
 
     fn remove_file(&self, file: &Path) -> Result<(), ContextError> {
-        self.lock().databases.remove(file);
-        // The database goes last: a new one shall not lose the files beside it.
-        for suffix in ["-wal", "-shm", ""] {
-            let mut name = file.as_os_str().to_owned();
-            name.push(suffix);
-            match std::fs::remove_file(&name) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(ContextError::file(PathBuf::from(name), error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        remove_file(&mut self.lock(), file)
     }
 
     fn file(&self, owner: &Owner, name: &str) -> PathBuf {
@@ -252,6 +302,7 @@ impl Library {
             }
             open.databases.remove(&file);
         }
+        finish_removal(&mut open, &file)?;
         let database = Arc::new(Database::open(&file)?);
         if open.databases.len() >= MOST_OPEN {
             let oldest = open.databases.iter().min_by_key(|(_, (used, _))| *used);
@@ -260,6 +311,11 @@ impl Library {
             }
         }
         open.databases.insert(file, (used, database.clone()));
+        drop(open);
+        if let Err(error) = pending_forget::finish_abandoned(&database) {
+            // What is kept can be used; the next one who opens the file tries again.
+            tracing::warn!(%error, "what was to be forgotten is not deleted completely");
+        }
         Ok(database)
     }
 
@@ -304,6 +360,33 @@ fn not_allowed(path: &Path) -> ContextError {
         "`{}` is in none of the folders that this server may use",
         visible(&path.to_string_lossy())
     ))
+}
+
+/// Removes a file whose removal was begun by a process that is dead.
+fn finish_removal(open: &mut Open, file: &Path) -> Result<(), ContextError> {
+    if let Some(marker) = Marker::abandoned(file)?
+        && marker.is_of_file()
+    {
+        remove_file(open, file)?;
+        marker.finish()?;
+    }
+    Ok(())
+}
+
+fn remove_file(open: &mut Open, file: &Path) -> Result<(), ContextError> {
+    open.databases.remove(file);
+    // The database goes last: a new one shall not lose the files beside it.
+    for suffix in ["-wal", "-shm", ""] {
+        let mut name = file.as_os_str().to_owned();
+        name.push(suffix);
+        match std::fs::remove_file(&name) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(ContextError::file(PathBuf::from(name), error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether this can be the id of a project, and so the name of a file.

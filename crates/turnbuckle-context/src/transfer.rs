@@ -3,6 +3,7 @@
 mod export;
 mod forget;
 mod import;
+pub(crate) mod leftovers;
 mod lines;
 mod record;
 mod staging;

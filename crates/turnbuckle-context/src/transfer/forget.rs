@@ -1,9 +1,9 @@
 //! Forgetting, so that nothing is left.
 
-use rusqlite::ToSql;
-
-use super::{Found, Part, places};
-use crate::memory::{Kind, erase};
+use super::{Found, Part, leftovers, places};
+use crate::database::now;
+use crate::memory::Kind;
+use crate::pending_forget::{Pending, forget_items};
 use crate::{ContextError, Library, Owner};
 
 /// What shall be forgotten.
@@ -32,82 +32,79 @@ pub struct Forgotten {
     pub items: u64,
     /// Database files that were removed altogether.
     pub files: u64,
-    /// Whether no trace is left in the files. Another process that reads at the same time can delay that.
+    /// Whether no trace is left in the files. Another process that reads or imports at the same time can delay that.
     pub traceless: bool,
 }
 
 /// Forgets, so that nothing of it is left in the files.
 ///
-/// A server that runs meanwhile sees the change; one that holds a file open that was removed goes on with a new one.
+/// First it removes what killed imports left, and finishes what a killed forget began. A server that runs meanwhile sees the
+/// change; one that holds a file open that was removed goes on with a new one.
 pub fn forget(library: &Library, owner: &Owner, what: &Forget) -> Result<Forgotten, ContextError> {
-    match what {
+    let is_clean = leftovers::remove(&library.folder().join(owner.id()));
+    library.finish_forgetting(owner)?;
+    let mut forgotten = match what {
         Forget::Item(id) => {
             let found = places(library, owner, &Part::Everything)?;
-            let forgotten = delete(&found, "id = :wanted", &[(":wanted", id)])?;
+            let forgotten = delete(&found, &Pending::Item(id.clone()))?;
             if forgotten.items == 0 {
                 // It may be in what could not be read.
                 let missing = || ContextError::missing(format!("item `{id}`"));
                 return Err(found.damaged.into_iter().next().unwrap_or_else(missing));
             }
-            Ok(forgotten)
+            forgotten
         }
         Forget::Items { part, kind, before } => {
             let found = places(library, owner, part)?;
-            let forgotten = delete(
-                &found,
-                "kind = coalesce(:kind, kind) AND updated < coalesce(:before, updated + 1)",
-                &[(":kind", &kind.map(Kind::as_str)), (":before", before)],
-            )?;
+            let pending = Pending::Items {
+                kind: *kind,
+                // What is saved from now on is not meant, also if another process finishes this.
+                before: before.unwrap_or_else(|| now().saturating_add(1)),
+            };
+            let forgotten = delete(&found, &pending)?;
             // What can be forgotten is forgotten before anybody hears of what cannot.
-            found.damaged.into_iter().next().map_or(Ok(forgotten), Err)
+            match found.damaged.into_iter().next() {
+                Some(error) => return Err(error),
+                None => forgotten,
+            }
         }
-        Forget::All(part) => remove(library, owner, part),
-    }
+        Forget::All(part) => remove(library, owner, part)?,
+    };
+    forgotten.traceless &= is_clean;
+    Ok(forgotten)
 }
 
 /// Deletes items, and the traces of those that are gone.
-fn delete(
-    found: &Found,
-    condition: &str,
-    parameters: &[(&str, &dyn ToSql)],
-) -> Result<Forgotten, ContextError> {
+fn delete(found: &Found, pending: &Pending) -> Result<Forgotten, ContextError> {
     let mut forgotten = Forgotten {
         traceless: true,
         ..Forgotten::default()
     };
     for place in &found.places {
-        let items = erase(&place.database, condition, parameters)?;
-        if items > 0 {
-            forgotten.items += items;
-            forgotten.traceless &= place.database.scrub()?;
-        }
+        let erased = forget_items(&place.database, pending)?;
+        forgotten.items += erased.items;
+        forgotten.traceless &= erased.traceless;
     }
     Ok(forgotten)
 }
 
 fn remove(library: &Library, owner: &Owner, part: &Part) -> Result<Forgotten, ContextError> {
-    let mut forgotten = Forgotten {
-        traceless: true,
-        ..Forgotten::default()
+    let (projects, shared) = match part {
+        Part::Everything => (library.projects(owner)?, true),
+        Part::Project(id) => (vec![id.clone()], false),
+        Part::Shared => (Vec::new(), true),
     };
-    let projects = match part {
-        Part::Everything => library.projects(owner)?,
-        Part::Project(id) => vec![id.clone()],
-        Part::Shared => Vec::new(),
+    let files = library.remove_all(owner, &projects, shared)?;
+    let traceless = match part {
+        Part::Everything => library.remove_owner(owner)?,
+        _ => true,
     };
-    for id in &projects {
-        forgotten.files += u64::from(library.remove(owner, id)?);
-    }
-    if !matches!(part, Part::Project(_)) {
-        forgotten.files += u64::from(library.remove_shared(owner)?);
-    }
-    if matches!(part, Part::Everything) {
-        library.remove_owner(owner)?;
-    }
     match part {
-        Part::Project(id) if forgotten.files == 0 => {
-            Err(ContextError::missing(format!("project `{id}`")))
-        }
-        _ => Ok(forgotten),
+        Part::Project(id) if files == 0 => Err(ContextError::missing(format!("project `{id}`"))),
+        _ => Ok(Forgotten {
+            items: 0,
+            files,
+            traceless,
+        }),
     }
 }

@@ -1,24 +1,23 @@
 //! What was checked and is not saved yet, in a file that nobody else can read and that is removed in the end.
 
-use std::fs::{self, DirEntry, File, OpenOptions};
-use std::io::{BufReader, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Seek as _, Write as _};
+use std::path::Path;
 
 use super::export;
+use super::leftovers::{self, STAGING_PREFIX};
 use super::lines::{Line, Lines};
 use super::record::Record;
 use crate::ContextError;
-use crate::database::{make_private_file, make_private_folder};
+use crate::database::make_private_folder;
+use crate::locked_file::LockedFile;
 use crate::memory::new_id;
-
-/// What was put aside and not touched for so long belongs to nobody.
-const STALE: Duration = Duration::from_secs(60 * 60);
 
 /// What was put aside so far.
 pub(super) struct Staging {
-    path: PathBuf,
-    file: BufWriter<File>,
+    /// Locked, so that others can tell it from what a killed import left.
+    lock: LockedFile,
+    to: BufWriter<File>,
 }
 
 /// What was put aside, read again.
@@ -31,59 +30,45 @@ pub(super) struct Records {
 impl Staging {
     pub(super) fn begin(folder: &Path) -> Result<Self, ContextError> {
         make_private_folder(folder)?;
-        remove_stale(folder);
-        let path = folder.join(format!("{}.tmp", new_id("import")));
-        make_private_file(&path)?;
-        let file = OpenOptions::new().append(true).open(&path);
-        let file = file.map_err(|error| ContextError::file(&path, error))?;
-        Ok(Self {
-            path,
-            file: BufWriter::new(file),
-        })
+        leftovers::remove(folder);
+        let failed = |error| ContextError::file(folder, error);
+        loop {
+            let path = folder.join(format!("{}.tmp", new_id(STAGING_PREFIX)));
+            if let Some(lock) = LockedFile::create(&path).map_err(failed)? {
+                let to = BufWriter::new(lock.file().try_clone().map_err(failed)?);
+                return Ok(Self { lock, to });
+            }
+        }
     }
 
     pub(super) fn write(&mut self, record: &Record) -> Result<(), ContextError> {
-        export::write(&mut self.file, record)
+        export::write(&mut self.to, record)
     }
 
     pub(super) fn read(mut self) -> Result<Records, ContextError> {
-        let flushed = self.file.flush();
-        let file = flushed.and_then(|()| File::open(&self.path));
-        let file = file.map_err(|error| ContextError::file(&self.path, error))?;
+        let mut reader = || {
+            self.to.flush()?;
+            let mut from = self.lock.file().try_clone()?;
+            from.rewind()?;
+            Ok(BufReader::new(from))
+        };
+        let from = reader().map_err(broken)?;
         Ok(Records {
-            from: BufReader::new(file),
+            from,
             _staging: self,
         })
     }
 }
 
-/// Removes what an import left that was killed. One that runs has just written.
-fn remove_stale(folder: &Path) {
-    let is_stale = |entry: &DirEntry| {
-        let name = entry.file_name();
-        let is_ours = |name: &str| name.starts_with("import_") && name.ends_with(".tmp");
-        let modified = entry.metadata().and_then(|metadata| metadata.modified());
-        let age = modified.ok().and_then(|time| time.elapsed().ok());
-        name.to_str().is_some_and(is_ours) && age.is_some_and(|age| age > STALE)
-    };
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if is_stale(&entry) {
-            // The next import tries again.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
 impl Drop for Staging {
     fn drop(&mut self) {
-        // Whoever forgets everything removes what could not be removed now.
-        let _ = fs::remove_file(&self.path);
+        // The next import or forget removes what cannot be removed now.
+        let _ = self.lock.remove();
     }
 }
 
 impl Records {
     pub(super) fn next(&mut self) -> Result<Option<Record>, ContextError> {
-        let broken = |error| ContextError::file("what was put aside", error);
         let mut lines = Lines::new(&mut self.from, usize::MAX);
         match lines.next().map_err(broken)? {
             None => Ok(None),
@@ -94,4 +79,8 @@ impl Records {
             Some(Line::TooLong) => Err(broken(std::io::ErrorKind::InvalidData.into())),
         }
     }
+}
+
+fn broken(error: std::io::Error) -> ContextError {
+    ContextError::file("what was put aside", error)
 }

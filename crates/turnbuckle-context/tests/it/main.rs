@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 mod escape;
+mod forget_killed;
 mod index;
 mod index_killed;
 mod memory;

@@ -57,6 +57,11 @@ impl House {
         house
     }
 
+    /// The folder of the one owner.
+    fn folder(&self) -> std::path::PathBuf {
+        self.data.path().join(self.ada.id())
+    }
+
     fn project(&self, at: usize) -> turnbuckle_context::Project {
         self.library
             .project(&self.ada, self.folders[at].path().to_str().unwrap())
@@ -106,7 +111,7 @@ fn lines(export: &str) -> Vec<&str> {
 }
 
 /// Whether any file below a folder has these bytes in it, in whatever case.
-fn is_anywhere(folder: &Path, needle: &str) -> bool {
+pub(crate) fn is_anywhere(folder: &Path, needle: &str) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -597,15 +602,152 @@ fn a_damaged_project_hides_no_other() {
 #[test]
 fn what_a_killed_import_left_is_removed_by_the_next_one() {
     let house = House::furnished();
-    let folder = house.data.path().join(house.ada.id());
-    let (old, new) = (folder.join("import_old.tmp"), folder.join("import_new.tmp"));
-    for (path, age) in [(&old, 7_200), (&new, 60)] {
-        std::fs::write(path, "put aside").unwrap();
-        let file = std::fs::File::options().append(true).open(path).unwrap();
-        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
-        file.set_modified(time).unwrap();
-    }
+    let staging = Leftovers::in_folder(&house.folder());
     let exported = house.export(&Part::Everything);
     house.import(&exported, &ImportOptions::default()).unwrap();
-    assert_eq!((old.exists(), new.exists()), (false, true));
+    staging.assert_only_the_live_one_is_left();
+}
+
+#[test]
+fn forget_removes_staging_files_of_dead_imports_and_no_others() {
+    let house = House::furnished();
+    let staging = Leftovers::in_folder(&house.folder());
+    let orphan = house.folder().join("0123456789abcdef.db-wal");
+    std::fs::write(&orphan, "xylophone in a log").unwrap();
+    let none_is_old = Forget::Items {
+        part: Part::Everything,
+        kind: None,
+        before: Some(0),
+    };
+    let forgotten = forget(&house.library, &house.ada, &none_is_old).unwrap();
+    assert_eq!((forgotten.items, forgotten.traceless), (0, false));
+    staging.assert_only_the_live_one_is_left();
+    assert!(!orphan.exists());
+
+    let forgotten = forget(&house.library, &house.ada, &Forget::All(Part::Everything));
+    assert!(!forgotten.unwrap().traceless);
+    staging.assert_only_the_live_one_is_left();
+    drop(staging);
+    let forgotten = forget(&house.library, &house.ada, &Forget::All(Part::Everything));
+    assert!(forgotten.unwrap().traceless);
+    assert!(!house.folder().exists());
+}
+
+/// The staging files of an import that was killed and of one that runs.
+struct Leftovers {
+    dead: std::path::PathBuf,
+    live: std::path::PathBuf,
+    _lock: std::fs::File,
+}
+
+impl Leftovers {
+    fn in_folder(folder: &Path) -> Self {
+        let (dead, live) = (
+            folder.join("import_dead.tmp"),
+            folder.join("import_live.tmp"),
+        );
+        std::fs::write(&dead, "put aside").unwrap();
+        let lock = std::fs::File::create(&live).unwrap();
+        fs4::FileExt::try_lock(&lock).unwrap();
+        Self {
+            dead,
+            live,
+            _lock: lock,
+        }
+    }
+
+    fn assert_only_the_live_one_is_left(&self) {
+        assert_eq!((self.dead.exists(), self.live.exists()), (false, true));
+    }
+}
+
+/// Deletes as a forget does that is killed before it removes the traces.
+fn forget_half(house: &House, id: &str, is_deleted: bool) {
+    let database = house.open(0);
+    let marker = database.path().with_extension("forget");
+    std::fs::write(marker, format!("\n{{\"item\":\"{id}\"}}\n{{\"ite")).unwrap();
+    if is_deleted {
+        let delete = "DELETE FROM item WHERE id = ?1";
+        database.write(|db| Ok(db.execute(delete, [id])?)).unwrap();
+    }
+}
+
+#[test]
+fn the_next_to_open_a_file_finishes_an_interrupted_forget() {
+    for is_deleted in [false, true] {
+        let house = House::empty();
+        let id = house.save(0, Draft::checkpoint("xylophone in the attic"));
+        house.save(0, Draft::checkpoint("zanzibar stays"));
+        forget_half(&house, &id, is_deleted);
+        assert!(is_anywhere(house.data.path(), "xylophone"));
+
+        // The other process has died, and with it its connections.
+        let House {
+            data,
+            folders,
+            library,
+            ada,
+        } = house;
+        drop(library);
+        let house = House {
+            library: Library::new(data.path()),
+            data,
+            folders,
+            ada,
+        };
+        house.open(0);
+        assert!(!is_anywhere(house.data.path(), "xylophone"));
+        assert!(is_anywhere(house.data.path(), "zanzibar"));
+        assert!(
+            !is_anywhere(house.data.path(), "item\""),
+            "the marker is left"
+        );
+    }
+}
+
+#[test]
+fn a_forget_finishes_an_interrupted_one_in_another_project() {
+    let house = House::empty();
+    let id = house.save(0, Draft::checkpoint("xylophone in the attic"));
+    let other = house.save(1, Draft::checkpoint("something else"));
+    forget_half(&house, &id, true);
+    let forgotten = forget(&house.library, &house.ada, &Forget::Item(other)).unwrap();
+    assert!(forgotten.traceless);
+    assert!(!is_anywhere(house.data.path(), "xylophone"));
+    assert_eq!(house.count(), 0);
+}
+
+#[test]
+fn an_interrupted_removal_of_a_project_is_finished() {
+    let house = House::empty();
+    house.save(0, Draft::checkpoint("xylophone in the attic"));
+    let path = house.open(0).path().to_owned();
+    std::fs::write(path.with_extension("forget"), "\n\"file\"\n").unwrap();
+    let library = Library::new(house.data.path());
+    let id = house.project(0).id().to_owned();
+    assert!(library.open_id(&house.ada, &id).unwrap().is_none());
+    assert!(!is_anywhere(house.data.path(), "xylophone"));
+    assert!(!path.with_extension("forget").exists());
+}
+
+/// What a killed process wrote to the log and did not commit is in no table.
+#[test]
+fn forget_empties_logs_also_where_nothing_matches() {
+    let house = House::empty();
+    house.save(0, Draft::checkpoint("zanzibar"));
+    let log = {
+        let mut log = house.open(0).path().as_os_str().to_owned();
+        log.push("-wal");
+        std::path::PathBuf::from(log)
+    };
+    let mut file = std::fs::File::options().append(true).open(&log).unwrap();
+    std::io::Write::write_all(&mut file, b"xylophone, not committed").unwrap();
+    let none_is_old = Forget::Items {
+        part: Part::Everything,
+        kind: None,
+        before: Some(0),
+    };
+    let forgotten = forget(&house.library, &house.ada, &none_is_old).unwrap();
+    assert!(forgotten.traceless);
+    assert!(!is_anywhere(house.data.path(), "xylophone"));
 }

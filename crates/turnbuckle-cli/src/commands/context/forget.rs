@@ -52,7 +52,7 @@ impl Forget {
             files => format!("{} removed, with everything in it", count(files, "file")),
         };
         if !forgotten.traceless {
-            text += "; a server that runs keeps traces in the files until it next cleans up";
+            text += "; another process that reads or imports keeps traces in the files: repeat this when it is done";
         }
         context.voice.say(&(text + "\n"));
         Ok(())

@@ -1,0 +1,223 @@
+//! A forget that has begun: a marker beside the database, on the disk before anything is deleted, removed when no trace is left.
+//!
+//! A process that finds the marker of a dead one finishes its work. The marker says what is to be deleted, and has no text of it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::ToSql;
+use serde::{Deserialize, Serialize};
+
+use crate::locked_file::LockedFile;
+use crate::memory::{Kind, erase};
+use crate::{ContextError, Database};
+
+/// How long another process may work on the same database before this one gives up.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
+const SUFFIX: &str = "forget";
+
+/// What is to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Pending {
+    /// One item.
+    Item(String),
+    /// Items of one kind or of all, last saved before a time.
+    Items { kind: Option<Kind>, before: i64 },
+    /// The database itself.
+    File,
+}
+
+/// The marker of a forget that this process carries out: a line for each thing to delete.
+#[derive(Debug)]
+pub(crate) struct Marker {
+    file: LockedFile,
+    pending: Vec<Pending>,
+}
+
+/// What a forget did to one database.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Erased {
+    pub(crate) items: u64,
+    pub(crate) traceless: bool,
+}
+
+impl Marker {
+    /// Adds to the marker of a database what is to be deleted, and waits until that is on the disk.
+    ///
+    /// `earlier` is the marker that is there already, if this process has taken it.
+    pub(crate) fn begin(
+        database: &Path,
+        pending: Pending,
+        earlier: Option<Self>,
+    ) -> Result<Self, ContextError> {
+        let path = marker_path(database);
+        let mut marker = match earlier {
+            Some(earlier) => earlier,
+            None => Self::create(&path)?,
+        };
+        // The line before may have been cut off.
+        let mut line = vec![b'\n'];
+        serde_json::to_writer(&mut line, &pending).expect("a marker can be written as JSON");
+        line.push(b'\n');
+        let mut file = marker.file.file();
+        let written = file.write_all(&line).and_then(|()| {
+            file.sync_all()?;
+            sync_folder(&path)
+        });
+        written.map_err(|error| ContextError::file(&path, error))?;
+        marker.pending.push(pending);
+        Ok(marker)
+    }
+
+    fn create(path: &Path) -> Result<Self, ContextError> {
+        let begun = Instant::now();
+        loop {
+            match LockedFile::create(path).map_err(|error| ContextError::file(path, error))? {
+                Some(file) => {
+                    let pending = Vec::new();
+                    return Ok(Self { file, pending });
+                }
+                None if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                None => {
+                    return Err(ContextError::refused(
+                        "another process forgets something in the same file; try again in a moment",
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Takes the marker that a dead process left for a database.
+    pub(crate) fn abandoned(database: &Path) -> Result<Option<Self>, ContextError> {
+        let path = marker_path(database);
+        let failed = |error| ContextError::file(&path, error);
+        // Most databases have none, and to look is cheaper than to open.
+        if !path.exists() {
+            return Ok(None);
+        }
+        let Some(file) = LockedFile::open(&path).map_err(failed)? else {
+            return Ok(None);
+        };
+        let mut text = Vec::new();
+        file.file().read_to_end(&mut text).map_err(failed)?;
+        // A line that was not written to its end says nothing: nothing is deleted before it is on the disk.
+        let lines = text.split(|byte| *byte == b'\n');
+        let pending = lines.filter_map(|line| serde_json::from_slice(line).ok());
+        let pending = pending.collect();
+        Ok(Some(Self { file, pending }))
+    }
+
+    /// Whether the database itself is to be removed.
+    pub(crate) fn is_of_file(&self) -> bool {
+        self.pending.contains(&Pending::File)
+    }
+
+    /// Removes the marker: no trace is left of what it names.
+    pub(crate) fn finish(self) -> Result<(), ContextError> {
+        match self.file.remove() {
+            // Another process has removed the whole folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done.map_err(|error| ContextError::file("the marker of a forget", error)),
+        }
+    }
+}
+
+/// Deletes items and their traces. The marker stays until no trace is left.
+pub(crate) fn forget_items(database: &Database, pending: &Pending) -> Result<Erased, ContextError> {
+    let earlier = finish_abandoned(database)?;
+    if earlier.is_none() && !is_any(database, pending)? {
+        // A process that was killed while it saved may have left text behind the end of the log.
+        let traceless = database.truncate_log()?;
+        return Ok(Erased {
+            items: 0,
+            traceless,
+        });
+    }
+    let marker = Marker::begin(database.path(), pending.clone(), earlier)?;
+    let items = erase_pending(database, pending)?;
+    let left = scrub(database, marker)?;
+    Ok(Erased {
+        items,
+        traceless: left.is_none(),
+    })
+}
+
+/// Finishes what a dead process began to forget in a database. Returns the marker if traces are left.
+pub(crate) fn finish_abandoned(database: &Database) -> Result<Option<Marker>, ContextError> {
+    match Marker::abandoned(database.path())? {
+        // A file that is to be removed is, before it is opened.
+        Some(marker) if !marker.is_of_file() => {
+            for pending in &marker.pending {
+                erase_pending(database, pending)?;
+            }
+            scrub(database, marker)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Removes the traces of what was deleted, then the marker. Returns the marker if traces are left.
+fn scrub(database: &Database, marker: Marker) -> Result<Option<Marker>, ContextError> {
+    match database.scrub()? {
+        true => marker.finish().map(|()| None),
+        false => Ok(Some(marker)),
+    }
+}
+
+/// The databases in a folder that have a marker.
+pub(crate) fn marked(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let markers = paths.filter(|path| path.extension().is_some_and(|end| end == SUFFIX));
+    markers.map(|path| path.with_extension("db")).collect()
+}
+
+fn erase_pending(database: &Database, pending: &Pending) -> Result<u64, ContextError> {
+    with_condition(pending, |condition, parameters| {
+        erase(database, condition, parameters)
+    })
+}
+
+fn is_any(database: &Database, pending: &Pending) -> Result<bool, ContextError> {
+    with_condition(pending, |condition, parameters| {
+        database.read(|db| {
+            let select = format!("SELECT 1 FROM item WHERE {condition}");
+            Ok(db.prepare(&select)?.exists(parameters)?)
+        })
+    })
+}
+
+fn with_condition<T>(
+    pending: &Pending,
+    run: impl FnOnce(&str, &[(&str, &dyn ToSql)]) -> Result<T, ContextError>,
+) -> Result<T, ContextError> {
+    match pending {
+        Pending::Item(id) => run("id = :wanted", &[(":wanted", id)]),
+        Pending::Items { kind, before } => {
+            let kind = kind.map(Kind::as_str);
+            let condition = "kind = coalesce(:kind, kind) AND updated < :before";
+            run(condition, &[(":kind", &kind), (":before", before)])
+        }
+        Pending::File => run("true", &[]),
+    }
+}
+
+fn marker_path(database: &Path) -> PathBuf {
+    database.with_extension(SUFFIX)
+}
+
+/// Makes sure that a new name is on the disk.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    path.parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}

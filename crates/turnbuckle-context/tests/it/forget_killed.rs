@@ -1,0 +1,109 @@
+//! Imports and forgets that are killed, and a forget afterwards that leaves no trace of the text.
+
+use std::env;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+use turnbuckle_context::transfer::{Forget, ImportOptions, Part, forget, import, stats};
+use turnbuckle_context::{Library, Owner, Redactor};
+
+use crate::transfer::is_anywhere;
+
+/// Tells the child where the files are.
+const PLACE: &str = "TURNBUCKLE_TEST_PLACE";
+/// Asks for another number of rounds.
+const ROUNDS: &str = "TURNBUCKLE_KILL_ROUNDS";
+const USUAL_ROUNDS: u64 = 6;
+const ITEMS: usize = 150;
+/// Stands in every item, and is no part of any name.
+const WORD: &str = "xylophone";
+
+/// The moments of the kills only vary what is met. What must hold holds at every moment.
+#[test]
+fn a_forget_after_a_kill_leaves_no_text() {
+    let rounds = env::var(ROUNDS).ok().and_then(|rounds| rounds.parse().ok());
+    for round in 0..rounds.unwrap_or(USUAL_ROUNDS) {
+        let place = tempfile::tempdir().unwrap();
+        kill_after(place.path(), Duration::from_millis(round * 53 % 400));
+        let (library, owner) = open(place.path());
+        let forgotten = forget(&library, &owner, &all_items()).unwrap();
+        assert!(forgotten.traceless, "round {round}");
+        let stats = stats(&library, &owner).unwrap();
+        assert_eq!(stats.damaged, [""; 0], "round {round}");
+        assert!(!is_anywhere(place.path(), WORD), "round {round}");
+    }
+}
+
+/// Imports and forgets over and over until it is killed.
+#[test]
+#[ignore = "is run by the other test, in a process of its own"]
+fn child() {
+    let Some(place) = env::var_os(PLACE).map(PathBuf::from) else {
+        return;
+    };
+    let (library, owner) = open(&place);
+    println!("begun");
+    loop {
+        let mut text = export();
+        import(
+            &library,
+            &owner,
+            Redactor::standard(),
+            &ImportOptions::default(),
+            &mut text.as_slice(),
+        )
+        .unwrap();
+        text.clear();
+        forget(&library, &owner, &all_items()).unwrap();
+    }
+}
+
+fn open(place: &Path) -> (Library, Owner) {
+    (Library::new(place.join("data")), Owner::user("ada"))
+}
+
+fn all_items() -> Forget {
+    Forget::Items {
+        part: Part::Everything,
+        kind: None,
+        before: None,
+    }
+}
+
+fn export() -> Vec<u8> {
+    let header =
+        json!({ "type": "header", "format": "turnbuckle-memory", "version": 1, "exported": 0 });
+    let project = json!({ "type": "project", "root": "/nowhere/at/all" });
+    let item = |number: usize| {
+        let body = format!("{WORD} number {number} {}", "and more ".repeat(100));
+        json!({ "type": "item", "kind": "checkpoint", "title": format!("{WORD} {number}"), "body": body })
+    };
+    let lines = [header, project].into_iter().chain((0..ITEMS).map(item));
+    lines
+        .flat_map(|line| format!("{line}\n").into_bytes())
+        .collect()
+}
+
+fn kill_after(place: &Path, time: Duration) {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "forget_killed::child",
+            "--ignored",
+            "--nocapture",
+        ])
+        .env(PLACE, place)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let begun = output.lines().any(|line| line.unwrap().contains("begun"));
+    assert!(begun);
+    std::thread::sleep(time);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
