@@ -102,6 +102,22 @@ pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
 
 /// A server on HTTP, and how it behaves there.
 ///
+/// # One caller and all others
+///
+/// Sessions count against a caller: its principal (issuer and subject) or, without one, the address that it connects from,
+/// which for IPv6 is the network of 64 bits. A caller may have 1,000 of the 10,000 sessions, as
+/// [`SessionLimits`](turnbuckle_store::SessionLimits) of the server's store say. If it begins another, the idle one that it
+/// used longest ago ends; where the table is full, the caller with most sessions loses an idle one, unless that would leave
+/// it with fewer than the caller that gets the place. A session is idle without an open stream, a running request, a
+/// running task and a connection that used it last; one that is not is never ended. If nothing can be ended, `initialize`
+/// is answered with status 429, or 503 where the table is full, and `Retry-After`. Sessions that ended are answered with
+/// 404, on which clients begin anew.
+///
+/// Addresses of this machine and of private networks, and unknown ones, may stand for all callers behind a reverse proxy.
+/// Together they may have as many sessions as there are, and lose theirs first to callers with fewer. No header is trusted
+/// to say who is behind a proxy. Where one can be, let a layer before the [service](Self::into_service) put the
+/// `SocketAddr` of the client into the extensions of a request; or know callers by [a guard](Self::guard).
+///
 /// ```
 /// use turnbuckle_server::{Server, http::Http};
 ///

@@ -36,10 +36,8 @@ pub struct Limits {
 pub struct SessionLimits {
     /// Sessions at one time.
     pub max_sessions: usize,
-    /// Sessions of one [owner](crate::SessionOwner) at one time.
-    ///
-    /// Neither one owner nor all callers behind a shared one get more than nine tenths of [`max_sessions`](Self::max_sessions),
-    /// which is the only limit for a shared owner.
+    /// Sessions of one [owner](SessionOwner) at one time. For a shared owner [`max_sessions`](Self::max_sessions) is the
+    /// only limit.
     pub max_sessions_per_owner: usize,
     /// How long a session lives without being used.
     pub idle: Duration,
@@ -51,8 +49,8 @@ pub struct SessionLimits {
     ///
     /// Up to 4 KiB about itself are ordinary: those are bounded by the number of sessions.
     pub max_extra_bytes: usize,
-    /// Bytes beyond the ordinary of all sessions of one owner; nine tenths of
-    /// [`max_extra_bytes`](Self::max_extra_bytes) for a shared owner.
+    /// Bytes beyond the ordinary of all sessions of one owner. For a shared owner
+    /// [`max_extra_bytes`](Self::max_extra_bytes) is the only limit.
     pub max_owner_bytes: usize,
     /// Resources that one session may subscribe to.
     pub max_subscriptions: usize,
@@ -65,25 +63,19 @@ pub struct SessionLimits {
 impl SessionLimits {
     /// Returns how many sessions this owner may hold at one time.
     pub fn sessions_of(&self, owner: &SessionOwner) -> usize {
-        let share = nine_tenths(self.max_sessions);
         match owner.is_shared() {
-            true => share,
-            false => share.min(self.max_sessions_per_owner),
+            true => self.max_sessions,
+            false => self.max_sessions.min(self.max_sessions_per_owner),
         }
     }
 
     /// Returns how many bytes beyond the ordinary the sessions of this owner may hold together.
     pub fn bytes_of(&self, owner: &SessionOwner) -> usize {
-        let share = nine_tenths(self.max_extra_bytes);
         match owner.is_shared() {
-            true => share,
-            false => share.min(self.max_owner_bytes),
+            true => self.max_extra_bytes,
+            false => self.max_extra_bytes.min(self.max_owner_bytes),
         }
     }
-}
-
-fn nine_tenths(total: usize) -> usize {
-    total - total / 10
 }
 
 impl Default for SessionLimits {

@@ -140,7 +140,7 @@ fn mistakes_in_a_file_are_said_with_their_line() {
       |
     2 | listen-on = "127.0.0.1:1"
       | ^^^^^^^^^
-    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `embeddings`, `authorization`
+    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `embeddings`, `authorization`, `limits`
     --- exit 2
     "#);
     let seen = stage.run(&["serve", "--config", "missing.toml"]);
@@ -233,7 +233,7 @@ fn verbose_shows_every_request_on_stderr() {
 #[test]
 fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
     let stage = Stage::new();
-    let server = Serving::limited(&stage, "ulimit -Hn 300 && ulimit -Sn 100");
+    let server = Serving::limited(&stage, "ulimit -Sn 100 && ulimit -Hn 300");
 
     let limits = fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
 

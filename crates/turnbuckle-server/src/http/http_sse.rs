@@ -76,8 +76,8 @@ impl HttpSse {
 impl HttpSse {
     /// Limits the streams of one caller at one time; 100 unless set. Beyond, it is answered with status 429.
     ///
-    /// A caller is a principal or, without one, an address, as [`Http`](super::Http) has it. Addresses that may be those of a
-    /// reverse proxy are limited to nine tenths of [all streams](Self::max_streams) instead.
+    /// A caller is a principal or, without one, an address, as for [sessions](super::Http#one-caller-and-all-others). Addresses
+    /// that may be those of a reverse proxy have no limit but that of [all streams](Self::max_streams).
     #[must_use]
     pub fn max_streams_per_caller(mut self, streams: usize) -> Self {
         self.max_streams_per_caller = streams;
@@ -86,10 +86,9 @@ impl HttpSse {
 
     /// Returns how many streams a caller may have.
     fn streams_of(&self, owner: &SessionOwner) -> usize {
-        let share = self.max_streams - self.max_streams / 10;
         match owner.is_shared() {
-            true => share,
-            false => share.min(self.max_streams_per_caller),
+            true => self.max_streams,
+            false => self.max_streams.min(self.max_streams_per_caller),
         }
     }
 }

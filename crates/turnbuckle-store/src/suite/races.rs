@@ -45,8 +45,9 @@ async fn no_session_beyond_the_limit_is_created(make: &impl AsyncFn(Limits) -> S
 async fn callers_that_end_sessions_at_once_end_each_once(make: &impl AsyncFn(Limits) -> Store) {
     let mut limits = Limits::default();
     limits.sessions.max_sessions = 100;
+    limits.sessions.max_sessions_per_owner = 90;
     let store = make(limits).await;
-    let large = SessionOwner::shared("large");
+    let large = SessionOwner::caller("large");
     for _ in 0..90 {
         let record = record().owned_by(large.clone());
         store.sessions.create(record).await.unwrap();
