@@ -6,6 +6,7 @@ pub mod callgrind;
 pub mod client;
 pub mod connection;
 pub mod descriptors;
+pub mod goals;
 pub mod message;
 pub mod options;
 pub mod place;

@@ -1,6 +1,6 @@
 //! The server that is measured: two small tools, everything else as it comes but for one limit.
 //!
-//! Uses only the public API, with every default check on. `--tools N` fills the list up to N tools, `--more` adds those
+//! Uses only the public API, with every default check on; validation against schemas is no default. `--tools N` fills the list up to N tools, `--more` adds those
 //! that do more than answer.
 #![expect(clippy::print_stderr, reason = "a command says where it listens")]
 

@@ -5,6 +5,7 @@
     reason = "a command prints what it found"
 )]
 
+mod checked;
 mod drive;
 mod figure;
 mod figures;
@@ -17,7 +18,10 @@ mod report;
 mod results;
 mod rounds;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use turnbuckle_bench::{Failure, options::Options, place::Places};
 
@@ -31,7 +35,7 @@ Measures every figure on the limit, on ours and on the peers that bench/peers/pr
   --only TEXT     only figures whose group and case contain it
   --skip TEXT     not those whose group and case contain it
   --peers A,B     only these, beside the limit and ours
-  --rounds N      how often each is measured; the median is shown
+  --rounds N      how often each is measured, for a look; values that are kept take the turns that their figure declares
   --json FILE     keep all values; figures of FILE that are not measured again stay
   --weight        also clean release builds, which take minutes for each
   --list          print what would be measured
@@ -80,6 +84,7 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
     let list = options.switch("--list");
     let weight = options.switch("--weight");
     options.finish()?;
+    ensure_declared_turns(rounds, json.as_deref())?;
 
     let mut figures = figures::all();
     if weight {
@@ -117,6 +122,16 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
     Ok(reached)
 }
 
+/// Makes sure that nobody adds turns to a figure that is kept, after a result was seen.
+fn ensure_declared_turns(rounds: Option<usize>, json: Option<&Path>) -> Result<(), Failure> {
+    match (rounds, json) {
+        (Some(_), Some(_)) => {
+            Err("--json keeps figures with the turns that they declare: leave out --rounds".into())
+        }
+        _ => Ok(()),
+    }
+}
+
 fn chosen(
     mut figures: Vec<Box<dyn Figure>>,
     only: &str,
@@ -139,4 +154,30 @@ fn invited(names: Option<&str>) -> Result<Vec<Peer>, Failure> {
         peers.retain(|peer| peer.role != peer::Role::Peer || names.contains(&&*peer.name));
     }
     Ok(peers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_are_kept_take_the_turns_that_they_declare() {
+        let file = Path::new("results.json");
+
+        assert!(ensure_declared_turns(None, Some(file)).is_ok());
+        assert!(ensure_declared_turns(Some(30), None).is_ok());
+        assert!(ensure_declared_turns(Some(30), Some(file)).is_err());
+    }
+
+    #[test]
+    fn requests_at_32_and_at_256_connections_have_a_goal_and_turns_enough() {
+        for case in ["modern echo 50 B", "session echo 50 B"] {
+            for connections in [32, 256] {
+                let name = format!("HTTP · {case}, {connections} connections");
+                let figure = chosen(figures::all(), &name, None).remove(0);
+                assert!(figure.goal().is_some(), "{name}");
+                assert_eq!((figure.rounds(), figure.rounds_of_peers()), (15, 3));
+            }
+        }
+    }
 }

@@ -152,7 +152,7 @@ pub(crate) fn everybody() -> Result<Vec<Peer>, Failure> {
             role,
             http: Some(http),
             stdio: Some(stdio),
-            client: beside_this_program(client).ok().map(|path| vec![path]),
+            client: Some(vec![beside_this_program(client)?]),
             lacks: BTreeMap::new(),
             missing: None,
         })

@@ -53,10 +53,29 @@ pub(crate) fn markdown(case: &Case) -> String {
     if !absent.is_empty() {
         let _ = writeln!(text, "Not measured: {}.\n", absent.join("; "));
     }
-    if let Some(verdict) = verdict(case) {
-        let _ = writeln!(text, "{verdict}\n");
-    }
+    let turns = turns(case);
+    let _ = match verdict(case) {
+        Some(verdict) => writeln!(text, "{verdict} {turns}\n"),
+        None => writeln!(text, "{turns}\n"),
+    };
     text
+}
+
+/// Says how often it was measured.
+fn turns(case: &Case) -> String {
+    let turns = |wanted: fn(Role) -> bool| {
+        let rows = case.rows.iter().filter(|row| wanted(row.role));
+        rows.filter_map(|row| row.values.first())
+            .map(|(_, values)| values.len())
+            .max()
+    };
+    let ours = turns(|role| role != Role::Peer);
+    let peers = turns(|role| role == Role::Peer).filter(|peers| Some(*peers) != ours);
+    let ours = ours.unwrap_or_default();
+    match peers {
+        Some(peers) => format!("Turns: {ours}, of peers {peers}."),
+        None => format!("Turns: {ours}."),
+    }
 }
 
 /// Returns cases that differ in one number as a single table: a line for each, a column for everybody.
@@ -199,10 +218,24 @@ mod tests {
         );
         assert!(text.contains("Not measured: other: no node."), "{text}");
         assert!(
-            text.contains("at least 80 % of the limit: NOT REACHED."),
+            text.contains("at least 80 % of the limit: NOT REACHED. Turns: 1."),
             "{text}"
         );
         assert!(terminal(&case()).contains("NOT REACHED"));
+    }
+
+    #[test]
+    fn a_table_says_how_many_turns_there_were() {
+        let mut case = case();
+        case.rows[1].values[0].1 = vec![1.0; 15];
+        assert_eq!(turns(&case), "Turns: 15.");
+
+        case.rows.push(Row {
+            peer: "other".into(),
+            role: Role::Peer,
+            values: vec![(Metric::PerSecond, vec![1.0; 3])],
+        });
+        assert_eq!(turns(&case), "Turns: 15, of peers 3.");
     }
 
     #[test]

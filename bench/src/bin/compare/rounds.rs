@@ -64,6 +64,10 @@ fn round(
     }
     match figure.round(peer, places) {
         Ok(Some(sample)) => Ok(Ok(sample)),
+        // What is missing of ours was not built; only others may have nothing to measure.
+        Ok(None) if peer.role == Role::Ours => {
+            Err(format!("{} was not measured", peer.name).into())
+        }
         Ok(None) => Ok(Err("has no such form".to_owned())),
         Err(error) if peer.role == Role::Peer => Ok(Err(format!("failed: {error}"))),
         Err(error) => Err(format!("{}: {error}", peer.name).into()),

@@ -5,6 +5,9 @@ use std::{collections::BTreeMap, sync::LazyLock};
 /// How far above its record a ratio may be: compilers and dependencies change, too.
 pub(crate) const ROOM: f64 = 1.10;
 
+/// The same where the budget is not reached yet: no more than callgrind itself varies.
+pub(crate) const ROOM_OF_MISSED: f64 = 1.02;
+
 /// Returns the recorded ratio of a scenario.
 pub(crate) fn record(scenario: &str) -> Option<f64> {
     static RECORDS: LazyLock<BTreeMap<String, f64>> = LazyLock::new(|| {
@@ -29,12 +32,18 @@ mod tests {
     use crate::scenario::SCENARIOS;
 
     #[test]
-    fn every_scenario_that_is_compared_has_a_record_within_its_budget() {
+    fn every_scenario_that_is_compared_has_a_record_within_its_budget_or_misses_it() {
         for scenario in SCENARIOS.iter().filter(|one| one.budget.has_record) {
             let record = record(scenario.name).expect(scenario.name);
 
             let budget = scenario.budget.times.unwrap_or(f64::INFINITY);
-            assert!(record <= budget, "{}", scenario.name);
+            // A budget that was reached meanwhile is not called missed any more.
+            assert_eq!(
+                record > budget,
+                scenario.budget.is_missed,
+                "{}",
+                scenario.name
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is measured, and how much more than the limit it may cost.
 
 use turnbuckle_bench::{
+    goals::CLIENT_TIMES,
     message::Era::{self, Legacy, Modern},
     work::{
         Ask,
@@ -36,6 +37,8 @@ pub(crate) struct Budget {
     pub(crate) spawns: Option<f64>,
     /// Whether it is compared with what was recorded.
     pub(crate) has_record: bool,
+    /// Whether `times` is not reached yet: then it is said, and what was recorded is the gate.
+    pub(crate) is_missed: bool,
 }
 
 impl Budget {
@@ -46,6 +49,7 @@ impl Budget {
         writes: None,
         spawns: None,
         has_record: true,
+        is_missed: false,
     };
 
     /// Whatever it costs.
@@ -58,6 +62,14 @@ impl Budget {
         Budget {
             times: Some(times),
             ..Budget::RECORD
+        }
+    }
+
+    /// Says that `times` is not reached yet.
+    const fn missed(self) -> Budget {
+        Budget {
+            is_missed: true,
+            ..self
         }
     }
 }
@@ -175,6 +187,10 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
         1000,
         Budget::times(1.4),
     ),
-    call("client-modern-50", Modern, Budget::times(1.8)),
-    call("client-legacy-50", Legacy, Budget::times(1.8)),
+    call(
+        "client-modern-50",
+        Modern,
+        Budget::times(CLIENT_TIMES).missed(),
+    ),
+    call("client-legacy-50", Legacy, Budget::times(CLIENT_TIMES)),
 ];

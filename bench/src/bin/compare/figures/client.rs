@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde::Deserialize;
 use turnbuckle_bench::{
     Failure,
+    goals::CLIENT_TIMES,
     message::Era,
     place::Places,
     process::{ServerProcess, beside_this_program},
@@ -70,7 +71,7 @@ impl Figure for Calls {
 
     fn goal(&self) -> Option<Goal> {
         match self.server {
-            Server::Http => Some(Goal::times(Metric::Cpu, 1.4)),
+            Server::Http => Some(Goal::times(Metric::Cpu, CLIENT_TIMES)),
             // A blocking client waits on its own thread, and nothing else can: it is shown, not aimed at.
             Server::Stdio => None,
         }

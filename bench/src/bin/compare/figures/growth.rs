@@ -62,7 +62,7 @@ fn counted(case: String, ask: Ask, requests: u64) -> Counted {
             ask,
         },
         tools: None,
-        program: None,
+        checked: false,
         requests,
         goal: None,
     }

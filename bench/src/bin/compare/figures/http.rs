@@ -92,7 +92,7 @@ impl Figure for Http {
 
     fn goal(&self) -> Option<Goal> {
         match (self.request, self.connections) {
-            (Request::Echo(50), 32) => Some(Goal::share(Metric::PerSecond, 0.8)),
+            (Request::Echo(50), 32 | 256) => Some(Goal::share(Metric::PerSecond, 0.8)),
             (Request::List, _) => Some(Goal::times(Metric::Cpu, 1.2)),
             _ => None,
         }

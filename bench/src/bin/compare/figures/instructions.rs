@@ -7,11 +7,11 @@ use turnbuckle_bench::{
     callgrind::Callgrind,
     message::Era,
     place::Places,
-    process::beside_this_program,
     work::{Ask, Transport, Work},
 };
 
 use crate::{
+    checked,
     figure::{Figure, Goal, Metric, Sample},
     peer::{Ability, Peer, Role},
 };
@@ -29,7 +29,7 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
             ask,
         },
         tools: None,
-        program: None,
+        checked: false,
         requests,
         goal,
     };
@@ -46,11 +46,11 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
         counted(Stdio, modern, Ask::Echo(50), 500, times(1.4)),
         counted(Stdio, legacy, Ask::Echo(50), 500, times(1.4)),
     ];
-    let checked = counted(Http, modern, Ask::Echo(65_536), 30, None);
+    let unchecked = counted(Http, modern, Ask::Echo(65_536), 30, None);
     figures.push(Counted {
-        case: format!("{}, checked against its schema", checked.case),
-        program: Some("checked-server"),
-        ..checked
+        case: format!("{}, checked against its schema", unchecked.case),
+        checked: true,
+        ..unchecked
     });
     figures.into_iter().map(Counted::boxed).collect()
 }
@@ -89,8 +89,8 @@ pub(super) struct Counted {
     pub(super) work: Work,
     /// How many tools the server has, where that is not said by what is asked.
     pub(super) tools: Option<usize>,
-    /// The program that stands for ours, if not its usual one.
-    pub(super) program: Option<&'static str>,
+    /// Whether ours checks arguments and results against the schemas of its tools, which is a feature.
+    pub(super) checked: bool,
     pub(super) requests: u64,
     pub(super) goal: Option<Goal>,
 }
@@ -100,7 +100,7 @@ impl Counted {
         Box::new(self)
     }
 
-    fn command(&self, peer: &Peer) -> Option<Command> {
+    fn command(&self, peer: &Peer) -> Result<Option<Command>, Failure> {
         let mut more = self.work.ask.arguments();
         more.extend(self.tools.map(|_| "--tools".to_owned()));
         more.extend(self.tools.map(|tools| tools.to_string()));
@@ -108,15 +108,16 @@ impl Counted {
         let command = match self.work.transport {
             Transport::Http => peer.http(&more),
             Transport::Stdio => peer.stdio(&more),
-        }?;
-        match (self.program, peer.role) {
-            (Some(program), Role::Ours) => {
-                let mut other = Command::new(beside_this_program(program).ok()?);
-                other.args(command.get_args());
-                Some(other)
-            }
-            _ => Some(command),
+        };
+        let Some(command) = command else {
+            return Ok(None);
+        };
+        if !self.checked || peer.role != Role::Ours {
+            return Ok(Some(command));
         }
+        let mut other = Command::new(checked::program()?);
+        other.args(command.get_args());
+        Ok(Some(other))
     }
 }
 
@@ -149,10 +150,10 @@ impl Figure for Counted {
         if peer.role != Role::Peer {
             return None;
         }
-        if self.program.is_some() {
+        if self.checked {
             return Some("is measured as it comes");
         }
-        let command = self.command(peer)?;
+        let command = self.command(peer).ok()??;
         let program = std::path::Path::new(command.get_program()).file_name()?;
         let program = program.to_string_lossy();
         let is_interpreter = program == "node" || program.starts_with("python");
@@ -165,7 +166,7 @@ impl Figure for Counted {
     }
 
     fn round(&self, peer: &Peer, _: Places) -> Result<Option<Sample>, Failure> {
-        let Some(command) = self.command(peer) else {
+        let Some(command) = self.command(peer)? else {
             return Ok(None);
         };
         let callgrind = Callgrind::new(None)?;
