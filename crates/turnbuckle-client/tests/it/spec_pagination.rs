@@ -30,7 +30,7 @@ async fn count(client: &Client, method: &str) -> Result<usize, CallError> {
 
 /// Cursors that only a server could make sense of.
 const CURSORS: [&str; 5] = [
-    "page 2",
+    " page 2 ",
     "{\"page\":3}",
     "\u{0} \n世界🦀 =?&%00",
     "eyJwYWdlIjo1fQ==",

@@ -257,6 +257,10 @@ async fn the_version_header_must_equal_the_body() {
     for answered in [other, missing, twice] {
         assert_eq!(answered.refusal().await, (400, -32020));
     }
+    for name in ["mcp-protocol-version", "mcp-method", "mcp-name"] {
+        let missing = spoilt(|_| {}, |headers| drop(headers.remove(name))).await;
+        assert_eq!(missing.refusal().await, (400, -32020), "{name}");
+    }
 }
 
 #[tokio::test]
@@ -335,6 +339,16 @@ async fn names_may_be_encoded_and_padded() {
         )
         .await;
         assert_eq!(answered.status(), 200, "{value}");
+    }
+    let padded = [
+        ("mcp-method", " tools/call "),
+        ("mcp-method", "\ttools/call\t"),
+        ("mcp-name", "\techo"),
+    ];
+    for (name, value) in padded {
+        let padded =
+            |headers: &mut http::HeaderMap| drop(headers.insert(name, value.parse().unwrap()));
+        assert_eq!(spoilt(|_| {}, padded).await.status(), 200, "{value:?}");
     }
 }
 

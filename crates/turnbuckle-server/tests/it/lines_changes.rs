@@ -200,6 +200,34 @@ fn subscription(message: &Value) -> &Value {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_server_does_not_have_is_not_acknowledged() {
+    req!("subscriptions.ack.subset");
+    let all = json!({
+        "toolsListChanged": true,
+        "promptsListChanged": true,
+        "resourcesListChanged": true,
+        "resourceSubscriptions": ["note://a"],
+    });
+    let tool = Tool::new("t", async || Ok::<_, ToolError>(String::new()));
+    let prompt = Prompt::new("p", async || Ok::<_, RequestError>("hello"));
+    for (server, expected) in [
+        (
+            Server::new("s", "1").tool(tool),
+            json!({ "toolsListChanged": true }),
+        ),
+        (
+            Server::new("s", "1").prompt(prompt),
+            json!({ "promptsListChanged": true }),
+        ),
+        (server(), all.clone()),
+    ] {
+        let mut peer = Peer::new(server);
+        let (_, acknowledged) = listen(&mut peer, all.clone()).await;
+        assert_eq!(acknowledged["params"]["notifications"], expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_listener_hears_what_it_asked_for_under_its_id() {
     req!(
         "subscriptions.filter.only-requested",

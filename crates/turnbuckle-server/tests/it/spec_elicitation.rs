@@ -191,6 +191,9 @@ async fn nobody_is_sent_to_what_is_no_web_page() {
             "https://a.example/\n",
             "javascript:alert(1)",
             "file:///etc/passwd",
+            "file://a.example/etc/passwd",
+            "javascript://a.example/%0aalert(1)",
+            "ftp://a.example/",
         ] {
             let result = speaker.tool("visit", json!({ "url": url })).await;
 

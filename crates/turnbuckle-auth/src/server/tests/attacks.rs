@@ -109,7 +109,11 @@ async fn a_token_of_an_issuer_that_is_not_trusted_is_refused_and_nobody_is_asked
 
 #[tokio::test]
 async fn a_token_that_is_over_or_not_yet_valid_is_refused() {
-    req!("auth.401.invalid-token", "auth.token.expiry");
+    req!(
+        "auth.401.invalid-token",
+        "auth.token.expiry",
+        "auth.token.validate"
+    );
     let world = World::new();
     let server = world.server();
     let now = world.now();
