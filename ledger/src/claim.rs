@@ -25,7 +25,7 @@ use crate::table;
 #[track_caller]
 pub fn record(id: &str) {
     require(id);
-    write(&[id], None);
+    write(id, None);
 }
 
 /// Records that the running test proves a requirement in these revisions, whatever else it speaks.
@@ -42,7 +42,7 @@ pub fn record_in(id: &str, revisions: &[&str]) {
             "`{id}` does not name {revision}"
         );
     }
-    write(&[id], Some(revisions.join(" ")));
+    write(id, Some(&revisions.join(" ")));
 }
 
 /// Records that the running test spoke a revision: it exchanged a handshake or a request in it.
@@ -63,7 +63,7 @@ pub fn ran_in(revision: &str) {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .insert(revision.to_owned());
     if is_new {
-        write(&[&format!("@{revision}")], None);
+        write(&format!("@{revision}"), None);
     }
 }
 
@@ -211,12 +211,11 @@ fn require(id: &str) -> &'static table::Requirement {
 }
 
 /// Writes a line about the running test, if somebody collects them.
-fn write(first: &[&str], revisions: Option<String>) {
+fn write(first: &str, revisions: Option<&str>) {
     if let Some(folder) = env::var_os("TURNBUCKLE_CLAIMS") {
         let test = running_test();
-        let mut fields = first.to_vec();
-        fields.extend([test.binary.as_str(), test.test.as_str()]);
-        fields.extend(revisions.as_deref());
+        let mut fields = vec![first, &test.binary, &test.test];
+        fields.extend(revisions);
         append(Path::new(&folder), &fields).expect("the folder of claims can be written to");
     }
 }

@@ -16,7 +16,8 @@ fn builder() -> turnbuckle_client::ClientBuilder {
 async fn the_first_question_is_of_the_newest_revision() {
     req!(
         "versioning.stdio.modern-client-probe",
-        "versioning.stdio.dual-probe"
+        "versioning.stdio.dual-probe",
+        in: ["2026-07-28"]
     );
     for choice in [EraChoice::Auto, EraChoice::Modern] {
         let (mut script, _connecting) = Script::connect(builder().era(choice));

@@ -136,7 +136,6 @@ async fn the_model_and_the_roots_are_asked_for_in_every_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn an_undeclared_capability_is_never_asked_for() {
-    req!("roots.server.capability", "base.capabilities.respect");
     let mut peer = Peer::initialized(server(), "2025-11-25", json!({})).await;
     for tool in ["sign", "think", "look"] {
         let (_, answer) = begin(&mut peer, tool).await;

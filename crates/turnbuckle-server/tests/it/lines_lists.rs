@@ -6,7 +6,7 @@ use turnbuckle_server::{
     Context, RequestError, ResourceTemplate, Server, Tool, ToolError, Variables,
 };
 
-use crate::lines_peer::{Peer, modern};
+use crate::lines_peer::{LEGACY, Peer, modern};
 
 fn server() -> Server {
     (0..5).fold(Server::new("lists", "1").page_size(2), |server, at| {
@@ -38,11 +38,14 @@ async fn names(peer: &mut Peer, wrap: fn(Value) -> Value) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn pages_hold_everything_once_in_both_eras() {
     req!("pagination.server.stable");
-    let mut peer = Peer::initialized(server(), "2025-06-18", json!({})).await;
-    let all: Vec<_> = (0..5).map(|at| format!("tool{at}")).collect();
 
-    assert_eq!(names(&mut peer, |params| params).await, all);
-    assert_eq!(names(&mut peer, modern).await, all);
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(server(), revision, json!({})).await;
+        let all: Vec<_> = (0..5).map(|at| format!("tool{at}")).collect();
+
+        assert_eq!(names(&mut peer, |params| params).await, all);
+        assert_eq!(names(&mut peer, modern).await, all);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,35 +54,38 @@ async fn a_cursor_that_was_not_given_out_is_refused() {
         "pagination.server.invalid-graceful",
         "pagination.server.invalid-code"
     );
-    let mut peer = Peer::initialized(server(), "2025-06-18", json!({})).await;
-    let page = peer.call("tools/list", json!({})).await;
-    let cursor = page["result"]["nextCursor"].as_str().unwrap();
-    let mut tampered = cursor.to_owned();
-    let last = if tampered.pop() == Some('A') {
-        'B'
-    } else {
-        'A'
-    };
-    tampered.push(last);
-    let mut foreign = Peer::initialized(server(), "2025-06-18", json!({})).await;
 
-    let theirs = foreign
-        .call("tools/list", json!({ "cursor": cursor }))
-        .await;
-    assert_eq!(theirs["error"]["code"], -32602);
-    for cursor in [
-        json!(tampered),
-        json!(""),
-        json!("2"),
-        json!("\u{0}"),
-        json!(2),
-    ] {
-        for params in [
-            json!({ "cursor": cursor }),
-            modern(json!({ "cursor": cursor })),
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(server(), revision, json!({})).await;
+        let page = peer.call("tools/list", json!({})).await;
+        let cursor = page["result"]["nextCursor"].as_str().unwrap();
+        let mut tampered = cursor.to_owned();
+        let last = if tampered.pop() == Some('A') {
+            'B'
+        } else {
+            'A'
+        };
+        tampered.push(last);
+        let mut foreign = Peer::initialized(server(), revision, json!({})).await;
+
+        let theirs = foreign
+            .call("tools/list", json!({ "cursor": cursor }))
+            .await;
+        assert_eq!(theirs["error"]["code"], -32602);
+        for cursor in [
+            json!(tampered),
+            json!(""),
+            json!("2"),
+            json!("\u{0}"),
+            json!(2),
         ] {
-            let answer = peer.call("tools/list", params).await;
-            assert_eq!(answer["error"]["code"], -32602, "{cursor}");
+            for params in [
+                json!({ "cursor": cursor }),
+                modern(json!({ "cursor": cursor })),
+            ] {
+                let answer = peer.call("tools/list", params).await;
+                assert_eq!(answer["error"]["code"], -32602, "{cursor}");
+            }
         }
     }
 }

@@ -65,18 +65,21 @@ async fn cancellation_drops_the_handler_and_is_not_answered_in_both_eras() {
         "stdio.cancel.stop",
         "stdio.cancel.silence"
     );
-    let (tool, drops) = forever();
-    let mut peer =
-        Peer::initialized(Server::new("s", "1").tool(tool), "2025-06-18", json!({})).await;
 
-    for (params, dropped) in [(call("forever"), 1), (modern(call("forever")), 2)] {
-        let id = peer.request("tools/call", params).await;
-        peer.expect_silence().await;
-        assert_eq!(drops.count(), dropped - 1);
+    for revision in LEGACY {
+        let (tool, drops) = forever();
+        let mut peer =
+            Peer::initialized(Server::new("s", "1").tool(tool), revision, json!({})).await;
 
-        peer.cancel(id).await;
-        peer.expect_silence().await;
-        assert_eq!(drops.count(), dropped);
+        for (params, dropped) in [(call("forever"), 1), (modern(call("forever")), 2)] {
+            let id = peer.request("tools/call", params).await;
+            peer.expect_silence().await;
+            assert_eq!(drops.count(), dropped - 1);
+
+            peer.cancel(id).await;
+            peer.expect_silence().await;
+            assert_eq!(drops.count(), dropped);
+        }
     }
 }
 

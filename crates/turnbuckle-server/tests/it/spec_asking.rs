@@ -126,6 +126,8 @@ pub(crate) async fn asked(speaker: &mut Speaker, params: Value) -> Vec<Value> {
 #[tokio::test(start_paused = true)]
 async fn an_undeclared_capability_is_never_asked_for_in_any_revision() {
     req!(
+        "base.capabilities.respect",
+        "roots.server.capability",
         "lifecycle.operation.capabilities-must",
         "lifecycle.operation.capabilities-should"
     );

@@ -256,7 +256,8 @@ fn a_name_that_clients_may_refuse_is_refused_at_once() {
     req!(
         "tools.name.length",
         "tools.name.charset",
-        "tools.name.no-special"
+        "tools.name.no-special",
+        in: ["2025-11-25", "2026-07-28"]
     );
     let make = |name: &str| {
         let tool = || Tool::new(name, async || Ok::<_, ToolError>(Output::empty()));

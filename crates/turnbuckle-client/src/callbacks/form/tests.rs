@@ -57,8 +57,9 @@ fn defaults_are_filled_in_where_nothing_else_is() {
 
 #[test]
 fn what_does_not_fit_the_form_is_not_accepted() {
-    req!("elicitation.form.validate-client");
-    req!("elicitation.validate-2025-06-18");
+    // A form is checked the same way in every revision that has one.
+    req!("elicitation.form.validate-client", in: ["2025-11-25", "2026-07-28"]);
+    req!("elicitation.validate-2025-06-18", in: ["2025-06-18"]);
     let text = json!({ "type": "string", "minLength": 2, "maxLength": 3 });
     let whole = json!({ "type": "integer", "minimum": 1, "maximum": 9 });
     let number = json!({ "type": "number", "minimum": 0.5 });
