@@ -4,6 +4,7 @@
 //! [`claims`] reads who somebody is from a token, a keyring has the key if they are sealed. Nothing here ever shows a token.
 
 mod claims;
+mod fetch_once;
 mod kept;
 #[cfg(feature = "keyring")]
 mod keyring;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use turnbuckle_auth::client::token::TokenKind;
 use turnbuckle_auth::client::{FileForm, FileStore, Login, OAuth};
+use turnbuckle_auth::fetch::Fetch;
 use turnbuckle_auth::{self as auth, Scopes};
 use turnbuckle_client::http::{Fetcher, Http};
 
@@ -53,7 +55,7 @@ pub(crate) async fn authorized(
     let Some(store) = find_store(context) else {
         return Ok(http);
     };
-    let oauth = oauth(&remote.url, store, context)?;
+    let oauth = oauth(&remote.url, fetcher(&remote.url)?, store, context)?;
     match oauth.login().await? {
         Some(_) => Ok(http.authorization(Kept::new(oauth, target))),
         None => Ok(http),
@@ -67,7 +69,7 @@ pub(crate) async fn headers(remote: &Remote, context: &Context) -> Result<Vec<(S
     let Some(store) = find_store(context).filter(|_| !remote.names_us()) else {
         return Ok(Vec::new());
     };
-    let oauth = oauth(&remote.url, store, context)?;
+    let oauth = oauth(&remote.url, fetcher(&remote.url)?, store, context)?;
     match oauth.login().await? {
         Some(login) if login.tokens.kind == TokenKind::Dpop => Err(Failure::not_asked(
             "the login to this server is bound to a key, and cannot be used for a check",
@@ -99,7 +101,10 @@ pub(crate) fn advice(target: &Target, names_us: bool) -> String {
 /// Forgets the login to a server; says whether there was one.
 pub(crate) async fn log_out(url: &str, context: &Context) -> Result<bool> {
     match find_store(context) {
-        Some(store) => Ok(oauth(url, store, context)?.log_out().await?),
+        Some(store) => {
+            let oauth = oauth(url, fetcher(url)?, store, context)?;
+            Ok(oauth.log_out().await?)
+        }
         None => Ok(false),
     }
 }
@@ -115,9 +120,8 @@ pub(crate) async fn all(context: &Context) -> Result<Vec<Account>> {
 }
 
 /// Prepares whoever brings tokens for a server; who asks the user is added where that is wanted.
-fn oauth(url: &str, store: FileStore, context: &Context) -> Result<OAuth> {
-    let fetcher = fetcher(url)?;
-    let mut oauth = OAuth::new(url, fetcher).name("Turnbuckle").store(store);
+fn oauth(url: &str, fetch: Arc<dyn Fetch>, store: FileStore, context: &Context) -> Result<OAuth> {
+    let mut oauth = OAuth::new(url, fetch).name("Turnbuckle").store(store);
     if let Some(id) = &context.options.authorization.client_id {
         oauth = oauth.client_id(id);
     }

@@ -1,14 +1,17 @@
 //! From a target to a client: connects, and closes in the end.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use turnbuckle_client::{Call, Client, ClientBuilder, EraChoice, Patience};
+use turnbuckle_client::{Call, Client, ClientBuilder, EraChoice, Oddity, Patience};
 use turnbuckle_protocol::types::LogLevel;
 
 use crate::arguments::Era;
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warning};
 use crate::logins;
+use crate::output::plain;
 use crate::place::{self, Place};
 use crate::questions::Questions;
 use crate::stop_signals::stop;
@@ -111,10 +114,25 @@ pub(crate) fn builder(target: &Target, context: &Context) -> ClientBuilder {
         builder = builder.patience(patience);
     }
     if options.verbose {
-        let (traffic, oddities) = (context.voice.clone(), context.voice.clone());
-        builder = builder
-            .on_traffic(move |message| traffic.traffic(message))
-            .on_oddity(move |oddity| oddities.aside("?", &oddity.to_string()));
+        let traffic = context.voice.clone();
+        builder = builder.on_traffic(move |message| traffic.traffic(message));
     }
-    builder
+    builder.on_oddity(report_oddity(context))
+}
+
+/// Shows what is odd about a server: a tool that is left out, once, and everything else if the user wants to see it all.
+fn report_oddity(context: &Context) -> impl Fn(Oddity) + Send + Sync + 'static {
+    let (voice, verbose) = (context.voice.clone(), context.options.verbose);
+    let left_out = Mutex::new(BTreeSet::new());
+    move |oddity| match oddity {
+        Oddity::BadMark { tool, error } => {
+            let mut left_out = left_out.lock().unwrap_or_else(PoisonError::into_inner);
+            if left_out.insert(tool.clone()) {
+                let message = format!("the tool `{tool}` is left out: {error}");
+                voice.say(&warning(&plain::line(&message)));
+            }
+        }
+        oddity if verbose => voice.aside("?", &oddity.to_string()),
+        _ => {}
+    }
 }

@@ -115,7 +115,8 @@ impl fmt::Debug for AuthorizationRequest {
     }
 }
 
-fn endpoint(server: &AuthorizationServer) -> Result<&str, Failure> {
+/// Returns where people log in, unless it is unsafe to send them there: without PKCE a code could be stolen.
+pub(super) fn endpoint(server: &AuthorizationServer) -> Result<&str, Failure> {
     let issuer = &server.issuer;
     let failure = |reason: String| Failure::new(Step::Authorization, reason);
     server.check_pkce().map_err(|_| {

@@ -1,10 +1,13 @@
 //! `turnbuckle login`, step by step: what the server wants, who gives it, and whether it then does.
 
+use std::sync::Arc;
+
 use turnbuckle_auth::client::discovery::{self, Found};
 use turnbuckle_auth::client::{FileForm, Grant, OAuth};
 use turnbuckle_auth::{self as auth, Challenge, Scopes, Step};
 use turnbuckle_client::{ConnectError, TransportError};
 
+use super::fetch_once::FetchOnce;
 use super::person::Person;
 use super::{account, fetcher, find_store, oauth};
 use crate::account::Account;
@@ -36,10 +39,11 @@ pub(crate) async fn log_in(
     }
     let form = store.form().await?;
     let door = knock(target, remote, context).await?;
-    let Some(way) = way(door, remote, wish, context).await? else {
+    let fetch = Arc::new(FetchOnce::new(fetcher(&remote.url)?));
+    let Some(way) = way(door, remote, wish, &fetch, context).await? else {
         return Ok(None);
     };
-    let mut oauth = oauth(&remote.url, store, context)?
+    let mut oauth = oauth(&remote.url, fetch, store, context)?
         .protocol_version(REVISION)
         .grant(way.grant)
         .interact(Person::new(wish, context));
@@ -86,7 +90,13 @@ async fn knock(target: &Target, remote: &Remote, context: &Context) -> Result<Do
 }
 
 /// Chooses how to log in. A server that lets everybody in may still want more than that for some of what it does.
-async fn way(door: Door, remote: &Remote, wish: &Wish, context: &Context) -> Result<Option<Way>> {
+async fn way(
+    door: Door,
+    remote: &Remote,
+    wish: &Wish,
+    fetch: &FetchOnce,
+    context: &Context,
+) -> Result<Option<Way>> {
     let has_browser = !wish.no_browser && Person::has_browser(&context.environment);
     let challenges = match door {
         Door::Closed(challenges) if has_browser || wish.as_client => {
@@ -96,9 +106,8 @@ async fn way(door: Door, remote: &Remote, wish: &Wish, context: &Context) -> Res
         Door::Closed(challenges) => Some(challenges),
         Door::Open => None,
     };
-    let fetcher = fetcher(&remote.url)?;
     let known = challenges.as_deref().unwrap_or_default();
-    let found = discovery::discover(&*fetcher, &remote.url, known, REVISION).await;
+    let found = discovery::discover(fetch, &remote.url, known, REVISION).await;
     let found = match (found, &challenges) {
         (Ok(found), Some(_)) => found,
         (Ok(found), None) if found.found == Found::Metadata => found,

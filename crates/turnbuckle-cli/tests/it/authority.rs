@@ -31,6 +31,8 @@ pub(crate) struct State {
     pub(crate) denies: bool,
     /// The metadata is somebody else's.
     pub(crate) wrong_issuer: bool,
+    /// The metadata does not speak of PKCE.
+    pub(crate) lacks_pkce: bool,
     /// There are codes for other devices.
     pub(crate) knows_devices: bool,
     /// Nobody registers here by themselves.
@@ -202,6 +204,9 @@ impl Authority {
             "authorization_response_iss_parameter_supported": true,
             "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
         });
+        if state.lacks_pkce {
+            metadata["code_challenge_methods_supported"] = json!([]);
+        }
         if !state.only_known_clients {
             metadata["registration_endpoint"] = format!("{}/register", self.origin).into();
         }

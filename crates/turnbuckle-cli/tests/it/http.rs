@@ -129,3 +129,32 @@ fn a_call_whose_response_is_lost_has_an_unknown_effect() {
     let calls = calls.iter().filter(|seen| seen.rpc() == "tools/call");
     assert_eq!(calls.count(), 1);
 }
+
+#[test]
+fn a_tool_that_is_left_out_is_named_with_the_reason() {
+    let stage = Stage::new();
+    let fake = FakeHttp::start(|seen| match seen.rpc() {
+        "tools/list" => {
+            let tool = |name: &str, header: &str| {
+                let city = json!({ "type": "string", "x-mcp-header": header });
+                let schema = json!({ "type": "object", "properties": { "city": city } });
+                json!({ "name": name, "description": "Says something", "inputSchema": schema })
+            };
+            seen.result(&json!({
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                "tools": [tool("good", "City"), tool("bad\u{1b}[2J", "not a token")],
+            }))
+        }
+        _ => seen.result(&json!({
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+        })),
+    });
+
+    insta::assert_snapshot!(stage.run(&["tools", &fake.url]), @r"
+    good(city?: string)
+        Says something
+    --- stderr
+    warning: the tool `bad\u{1b}[2J` is left out: `x-mcp-header` at `/properties/city` is not an HTTP token
+    ");
+}

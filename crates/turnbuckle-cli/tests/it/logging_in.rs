@@ -747,3 +747,48 @@ fn a_token_can_be_given() {
     --- exit 2
     ");
 }
+
+#[test]
+fn each_well_known_place_is_asked_once_per_login() {
+    type Change = fn(&mut crate::authority::State);
+    let ways: [(&str, Change); 4] = [
+        ("in a browser", |_| {}),
+        ("on another device", |state| state.knows_devices = true),
+        ("a token that is not taken", |state| state.takes_none = true),
+        ("a server that is open", |state| state.is_open = true),
+    ];
+    for (way, change) in ways {
+        let stage = Stage::new();
+        let authority = Authority::new(&stage);
+        change(&mut authority.state());
+
+        match way {
+            "on another device" => stage.run(&["login", &authority.url(), "--no-browser"]),
+            _ => log_in(&stage, &authority),
+        };
+
+        let mut asked = authority.state().log.clone();
+        asked.retain(|asked| asked.starts_with("GET /.well-known/"));
+        assert!(!asked.is_empty(), "{way}");
+        let mut once = asked.clone();
+        once.sort();
+        once.dedup();
+        assert_eq!(asked.len(), once.len(), "{way}: {asked:?}");
+    }
+}
+
+#[test]
+fn nobody_registers_where_logins_are_not_protected_by_pkce() {
+    let stage = Stage::new();
+    let authority = Authority::new(&stage);
+    authority.state().lacks_pkce = true;
+
+    let seen = run(
+        &stage,
+        &authority,
+        &["login", &authority.url(), "--no-browser"],
+    );
+
+    assert!(seen.contains("PKCE with S256"), "{seen}");
+    assert_eq!(authority.count("POST /register"), 0);
+}

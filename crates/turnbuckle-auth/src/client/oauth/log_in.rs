@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Challenge, Failure, Scopes, Step,
     client::{
-        authorization::AuthorizationRequest,
+        authorization::{self, AuthorizationRequest},
         device,
         discovery::Discovered,
         interact::Interact,
@@ -116,6 +116,8 @@ impl OAuth {
     async fn log_in_by_code(&self, asking: &Asking<'_>) -> Result<(Registered, Tokens), Failure> {
         let server = &asking.found.server;
         let interact = self.person(asking)?;
+        // Nobody registers where a login would be refused anyway.
+        authorization::endpoint(server)?;
         loop {
             let client = self.client_for_code(server, asking.kept, interact).await?;
             let failure = match self.ask_for_code(asking, &client, interact).await {

@@ -395,3 +395,30 @@ async fn a_login_on_another_device_is_awaited() {
     assert_eq!(ended, Ended::In);
     assert_eq!(person.seen(), ["ABCD-EFGH"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_client_is_registered_where_the_login_would_be_refused() {
+    for unsafe_metadata in [
+        with(
+            metadata(),
+            &json!({ "code_challenge_methods_supported": ["plain"] }),
+        ),
+        with(
+            metadata(),
+            &json!({ "code_challenge_methods_supported": [] }),
+        ),
+    ] {
+        let (issuer, person) = (Issuer::default(), Person::willing());
+        let place = "https://as.example/.well-known/oauth-authorization-server";
+        let web = issuer.tokens(Web::usual()).get(place, &unsafe_metadata);
+
+        let outcome = call(&client(&web, &person), |sent| issuer.judge(sent)).await;
+
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.step(), Step::Authorization);
+        assert!(failure.reason().contains("PKCE"), "{failure}");
+        assert!(person.seen().is_empty());
+        let heard = web.heard();
+        assert!(!heard.iter().any(|heard| heard.url.ends_with("/register")));
+    }
+}
