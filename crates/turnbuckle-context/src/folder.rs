@@ -171,5 +171,5 @@ fn in_the_way() -> io::Error {
     )
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

@@ -128,13 +128,13 @@ fn plain_absolute(path: &str) -> Result<PathBuf, ContextError> {
     if !path.is_absolute() {
         return Err(ContextError::refused(format!(
             "`{}` is not absolute; give the absolute path of the project's folder",
-            shown(&path)
+            shown(path)
         )));
     }
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(ContextError::refused(format!(
             "`{}` has `..` in it; give the path of the project's folder without it",
-            shown(&path)
+            shown(path)
         )));
     }
     Ok(path.components().collect())

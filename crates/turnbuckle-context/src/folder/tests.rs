@@ -1,3 +1,5 @@
+#![cfg(unix)]
+
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
