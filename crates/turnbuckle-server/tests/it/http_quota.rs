@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use http::Method;
@@ -214,6 +215,27 @@ async fn a_session_with_a_running_call_is_not_replaced() {
         tokio::task::yield_now().await;
     }
     Peer::new(&caller, 1).begin().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_with_a_running_task_is_not_replaced() {
+    let mut limits = Limits::default();
+    limits.sessions.max_sessions_per_owner = 1;
+    let server = crate::tasks_server::server().store(Store::memory_with(limits));
+    let caller = Caller::new(server);
+    let working = Peer::new(&caller, 1).begin().await;
+    let call = json!({
+        "jsonrpc": "2.0", "id": 5, "method": "tools/call",
+        "params": { "name": "work", "arguments": { "seconds": 30 }, "task": {} },
+    });
+    let task = working.post(call).await.json().await;
+    assert_eq!(task["result"]["task"]["status"], "working", "{task}");
+
+    let refused = Peer::new(&caller, 1).initialize().await;
+
+    assert_eq!(refused.status(), 429);
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(Peer::new(&caller, 1).initialize().await.status(), 200);
 }
 
 #[tokio::test]

@@ -10,18 +10,26 @@ use std::time::Duration;
 use crate::{SessionId, SessionLimits, SessionOwner, StoreError};
 
 /// What every owner holds; owners without a session are not in it.
+///
+/// Most owners have one session, so the sets are shared by all.
 #[derive(Default)]
 pub(super) struct Owners {
     held: HashMap<Arc<str>, Held>,
-    by_size: BTreeSet<(usize, Arc<str>)>,
+    by_size: BTreeSet<(usize, OwnerId)>,
+    /// The id is `None` only in what is looked for.
+    ranked: BTreeSet<(OwnerId, Rank, Option<SessionId>)>,
+    next: u64,
 }
 
+/// Stands for an owner as long as it holds something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OwnerId(u64);
+
 /// What one owner holds.
-#[derive(Default)]
 struct Held {
+    id: OwnerId,
     sessions: usize,
     bytes: usize,
-    ranked: BTreeSet<(Rank, SessionId)>,
 }
 
 /// The order in which idle sessions are ended, lowest first. Small, since every session has two of them.
@@ -29,6 +37,8 @@ struct Held {
 pub(super) struct Rank(u64);
 
 impl Rank {
+    const LOWEST: Self = Self(0);
+
     /// Sessions whose handshake is not done come first; then those that expire sooner, because they were used
     /// longer ago.
     pub(super) fn new(initialized: bool, expires_in: Duration) -> Self {
@@ -84,14 +94,23 @@ impl Owners {
 
     /// Counts a session.
     pub(super) fn add(&mut self, owner: &SessionOwner, id: SessionId, rank: Rank, bytes: usize) {
-        let key = self.key(owner);
-        let held = self.held.entry(key.clone()).or_default();
-        held.ranked.insert((rank, id));
-        held.bytes += bytes;
-        let before = held.sessions;
+        if !self.held.contains_key(owner.key()) {
+            let held = Held {
+                id: OwnerId(self.next),
+                sessions: 0,
+                bytes: 0,
+            };
+            self.next += 1;
+            self.held.insert(owner.clone().into_key(), held);
+        }
+        let Some(held) = self.held.get_mut(owner.key()) else {
+            return;
+        };
+        self.ranked.insert((held.id, rank, Some(id)));
+        self.by_size.remove(&(held.sessions, held.id));
         held.sessions += 1;
-        self.by_size.remove(&(before, key.clone()));
-        self.by_size.insert((before + 1, key));
+        held.bytes += bytes;
+        self.by_size.insert((held.sessions, held.id));
     }
 
     /// Counts more bytes of an owner, if it may hold them.
@@ -122,19 +141,17 @@ impl Owners {
 
     /// Counts a session no longer.
     pub(super) fn remove(&mut self, owner: &SessionOwner, id: SessionId, rank: Rank, bytes: usize) {
-        let key = self.key(owner);
-        let Some(held) = self.held.get_mut(&key) else {
+        let Some(held) = self.held.get_mut(owner.key()) else {
             return;
         };
-        held.ranked.remove(&(rank, id));
+        self.ranked.remove(&(held.id, rank, Some(id)));
+        self.by_size.remove(&(held.sessions, held.id));
         held.bytes = held.bytes.saturating_sub(bytes);
-        let before = held.sessions;
-        held.sessions = before.saturating_sub(1);
-        self.by_size.remove(&(before, key.clone()));
-        if held.sessions == 0 {
-            self.held.remove(&key);
+        held.sessions = held.sessions.saturating_sub(1);
+        if held.sessions > 0 {
+            self.by_size.insert((held.sessions, held.id));
         } else {
-            self.by_size.insert((before - 1, key));
+            self.held.remove(owner.key());
         }
     }
 
@@ -144,12 +161,17 @@ impl Owners {
     }
 
     /// Returns the owners that hold at least so many sessions, the largest first.
-    pub(super) fn of_size(&self, least: usize) -> Vec<Arc<str>> {
+    pub(super) fn of_size(&self, least: usize) -> Vec<OwnerId> {
         let large = self.by_size.iter().rev();
         large
             .take_while(|(sessions, _)| *sessions >= least)
-            .map(|(_, owner)| owner.clone())
+            .map(|(_, owner)| *owner)
             .collect()
+    }
+
+    /// Returns what stands for an owner, if it holds something.
+    pub(super) fn id(&self, owner: &str) -> Option<OwnerId> {
+        self.held.get(owner).map(|held| held.id)
     }
 
     /// Finds the session of an owner that is to be ended first.
@@ -157,25 +179,32 @@ impl Owners {
     /// `look` is asked about one session after the other, beginning with the lowest rank.
     pub(super) fn first_idle(
         &mut self,
-        owner: &str,
+        owner: OwnerId,
         mut look: impl FnMut(&SessionId, Rank) -> Candidate,
     ) -> Option<SessionId> {
-        let ranked = &mut self.held.get_mut(owner)?.ranked;
+        let ranked = &mut self.ranked;
         let (mut found, mut in_use) = (None, Vec::new());
         // A session comes up twice: once with an old rank, once with its current one. More often only if it is used
         // meanwhile.
         for _ in 0..2 * ranked.len() {
-            let Some((rank, id)) = ranked.pop_first() else {
+            let own = (owner, Rank::LOWEST, None)..;
+            let next = ranked.range(own).next().copied();
+            let Some(first @ (_, rank, Some(id))) = next.filter(|(of, ..)| *of == owner) else {
                 break;
             };
             match look(&id, rank) {
-                Candidate::Gone => {}
-                Candidate::InUse(rank) => in_use.push((rank, id)),
+                Candidate::Gone => {
+                    ranked.remove(&first);
+                }
+                Candidate::InUse(rank) => {
+                    ranked.remove(&first);
+                    in_use.push((owner, rank, Some(id)));
+                }
                 Candidate::Ranked(rank) => {
-                    ranked.insert((rank, id));
+                    ranked.remove(&first);
+                    ranked.insert((owner, rank, Some(id)));
                 }
                 Candidate::Idle => {
-                    ranked.insert((rank, id));
                     found = Some(id);
                     break;
                 }
@@ -185,17 +214,9 @@ impl Owners {
         found
     }
 
-    /// The name of an owner, shared with all its sessions where it is known.
-    fn key(&self, owner: &SessionOwner) -> Arc<str> {
-        match self.held.get_key_value(owner.key()) {
-            Some((key, _)) => key.clone(),
-            None => owner.clone().into_key(),
-        }
-    }
-
     /// Returns whether nobody holds anything.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.held.is_empty() && self.by_size.is_empty()
+        self.held.is_empty() && self.by_size.is_empty() && self.ranked.is_empty()
     }
 }
