@@ -7,7 +7,7 @@ mod visible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use turnbuckle_protocol::types::CallToolResult;
+use turnbuckle_protocol::types::{Annotations, CallToolResult, ContentBlock, TextContent};
 use turnbuckle_server::{IntoOutput, Output, ToolError};
 
 pub(crate) use cursor::Place;
@@ -39,10 +39,25 @@ impl<T: Readable + Serialize + JsonSchema + Send + 'static> IntoOutput for Answe
 
     fn into_output(self, _promised: bool) -> Result<Output, ToolError> {
         let data = serde_json::to_value(&self.0)?;
-        Ok(CallToolResult::text(self.0.text())
-            .structured_content(data)
-            .into())
+        let text = self.0.text();
+        let copy = (!is_json_of(&data, &text)).then(|| text_copy(&data));
+        let content: Vec<_> = [ContentBlock::text(text)].into_iter().chain(copy).collect();
+        Ok(CallToolResult::new(content).structured_content(data).into())
     }
+}
+
+/// The JSON of the data as a text block, which the specification recommends beside structured content.
+///
+/// Before 2025-06-18 there is no structured content, and since then no capability says that a client reads it, so every
+/// client gets the text. The priority tells those which know annotations that they can do without.
+fn text_copy(data: &Value) -> ContentBlock {
+    let annotations = Annotations::new().priority(0.0);
+    ContentBlock::Text(TextContent::new(data.to_string()).annotations(annotations))
+}
+
+/// Says whether a text is the JSON of the data already, as that of the debug tools is.
+fn is_json_of(data: &Value, text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|said| said == *data)
 }
 
 /// Drops what says little to a reader of answers: that a count is not negative, how wide a number is, that a map takes

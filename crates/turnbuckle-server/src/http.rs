@@ -156,6 +156,7 @@ struct Options {
     any_origin: bool,
     sessions: Sessions,
     http_sse: Option<HttpSse>,
+    trailing_slash: bool,
     guard: Option<Keeper>,
     body_limit: usize,
     body_budget: usize,
@@ -182,6 +183,7 @@ impl Default for Options {
             any_origin: false,
             sessions: Sessions::On,
             http_sse: None,
+            trailing_slash: false,
             guard: None,
             body_limit: 4 * 1024 * 1024,
             body_budget: 256 * 1024 * 1024,
@@ -212,6 +214,13 @@ impl Http {
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.options.path = path.into();
+        self
+    }
+
+    /// Also answers at the path with a slash at its end, `/mcp/`.
+    #[must_use]
+    pub fn trailing_slash(mut self) -> Self {
+        self.options.trailing_slash = true;
         self
     }
 

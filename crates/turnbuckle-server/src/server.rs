@@ -328,7 +328,8 @@ impl Server {
         self
     }
 
-    /// Accepts method names of early drafts that some old clients still send.
+    /// Accepts in sessions what clients send that were written after early documents: `completions/complete` for
+    /// `completion/complete`, `shutdown`, and an `initialize` without `clientInfo`.
     #[must_use]
     pub fn lenient(self, lenient: bool) -> Self {
         self.set(|settings| settings.lenient = lenient)

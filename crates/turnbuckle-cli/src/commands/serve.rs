@@ -49,9 +49,9 @@ use signals::Signals;
 /// and with --verbose every request.
 ///
 /// Settings may also stand in a file, turnbuckle/serve.toml in the folder for configurations or the one that --config
-/// names: listen, data, half-life, roots, quota, deadline, index-deadline, a table `[embeddings]` with url, model and
-/// api-key-env, a table `[authorization]` with issuer, audience, require-scopes and token-file, and a table `[limits]` with max-connections,
-/// max-sessions and max-sessions-per-caller. What the command line says counts more.
+/// names: listen, data, half-life, roots, quota, deadline, index-deadline, http-sse, a table `[embeddings]` with url,
+/// model and api-key-env, a table `[authorization]` with issuer, audience, require-scopes and token-file, and a table
+/// `[limits]` with max-connections, max-sessions and max-sessions-per-caller. What the command line says counts more.
 ///
 /// Everybody on this machine may ask, and all of them share one memory, unless --auth-issuer or --token-file says who may.
 /// Then each caller has a memory of its own.
@@ -91,6 +91,10 @@ pub(crate) struct Serve {
     /// Also answer to this name or address of the machine
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<String>,
+
+    /// Also serve clients of 2024-11-05, by HTTP+SSE at /sse and /mcp/sse
+    #[arg(long, conflicts_with = "stdio")]
+    http_sse: bool,
 
     #[command(flatten)]
     authorization: authorization::Flags,

@@ -9,11 +9,12 @@ use super::{json, plain, style};
 
 /// Returns the result of a call for people.
 ///
-/// Where the text is only the JSON form of the structured content, that is shown over several lines instead.
+/// Where the text is only the JSON form of the structured content, that is shown over several lines instead; where it
+/// stands beside other blocks it is left out.
 pub(crate) fn of_call(result: &CallToolResult) -> String {
     match &result.structured_content {
         Some(value) if is_told_by(value, &result.content) => json::document(value),
-        _ => of_blocks(&result.content),
+        _ => own_blocks(result).map(of_block).collect(),
     }
 }
 
@@ -24,12 +25,19 @@ pub(crate) fn of_call_exact(result: &CallToolResult) -> Vec<u8> {
     {
         return json::document(value).into_bytes();
     }
-    match &result.content[..] {
+    match &own_blocks(result).collect::<Vec<_>>()[..] {
         [block] if block.as_text().is_none() => {
             bytes_of_block(block).unwrap_or_else(|| style::without(&of_block(block)).into_bytes())
         }
-        blocks => blocks.iter().flat_map(exact).collect(),
+        blocks => blocks.iter().flat_map(|block| exact(block)).collect(),
     }
+}
+
+/// Returns the blocks that do not only repeat the structured content.
+fn own_blocks(result: &CallToolResult) -> impl Iterator<Item = &ContentBlock> {
+    let value = result.structured_content.as_ref();
+    let blocks = result.content.iter();
+    blocks.filter(move |block| !value.is_some_and(|value| is_json_of(value, block)))
 }
 
 /// Returns blocks for people, each on lines of its own.
@@ -155,12 +163,14 @@ fn ended(mut text: String) -> String {
 fn is_told_by(value: &Value, blocks: &[ContentBlock]) -> bool {
     match blocks {
         [] => true,
-        [block] => {
-            let told = block.as_text().map(serde_json::from_str::<Value>);
-            told.is_some_and(|told| told.is_ok_and(|told| told == *value))
-        }
+        [block] => is_json_of(value, block),
         _ => false,
     }
+}
+
+fn is_json_of(value: &Value, block: &ContentBlock) -> bool {
+    let told = block.as_text().map(serde_json::from_str::<Value>);
+    told.is_some_and(|told| told.is_ok_and(|told| told == *value))
 }
 
 /// Peers differ on whether Base64 ends with `=`.
@@ -227,6 +237,12 @@ mod tests {
         }
         "#);
         assert_eq!(of_call(&both), "It will be warm.\n");
+        let mut repeated = both;
+        repeated
+            .content
+            .push(ContentBlock::text(r#"{ "high": 21 }"#));
+        assert_eq!(of_call(&repeated), "It will be warm.\n");
+        assert_eq!(of_call_exact(&repeated), b"It will be warm.\n");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::serving::Serving;
 use crate::stage::Stage;
 use crate::{http, programs};
 
@@ -524,4 +525,60 @@ fn the_checklist_of_a_server_says_what_is_kept_and_what_is_broken() {
         "{wrong}"
     );
     assert!(wrong.contains("rules are broken"), "{wrong}");
+}
+
+/// Checks a server in all revisions, and returns how often rules are broken that say MUST or SHOULD.
+fn broken(stage: &Stage, words: &[&str], revisions: usize) -> (Value, Value, Value) {
+    let words = [&["check", "--json"], words].concat();
+    let seen = stage.command(&words).output().unwrap();
+    let report: Value =
+        serde_json::from_slice(&seen.stdout).unwrap_or_else(|_| panic!("{}", stage.seen(&seen)));
+    assert_eq!(report["runs"].as_array().unwrap().len(), revisions);
+    let summary = &report["summary"];
+    assert!(summary["pass"].as_u64().unwrap() > 50, "{summary}");
+    let findings = report["findings"].clone();
+    (summary["fail"].clone(), summary["warn"].clone(), findings)
+}
+
+#[test]
+fn our_context_server_breaks_no_rule_on_stdio() {
+    let stage = Stage::new();
+    let binary = env!("CARGO_BIN_EXE_turnbuckle");
+
+    let (failed, warned, findings) = broken(
+        &stage,
+        &[
+            "--",
+            binary,
+            "serve",
+            "--stdio",
+            "--data",
+            "d",
+        ],
+        6,
+    );
+
+    assert_eq!((failed, warned), (json!(0), json!(0)), "{findings:#}");
+}
+
+#[test]
+fn our_context_server_breaks_no_rule_on_http() {
+    let stage = Stage::new();
+    let server = Serving::on_a_port(&stage);
+
+    let (failed, warned, findings) = broken(&stage, &["--allow-writes", &server.told], 6);
+
+    assert_eq!((failed, warned), (json!(0), json!(0)), "{findings:#}");
+}
+
+#[test]
+fn our_context_server_breaks_no_rule_on_http_sse() {
+    let stage = Stage::new();
+    let server = Serving::start(&stage, &["--listen", "127.0.0.1:0", "--http-sse"]);
+    let stream = server.told.replace("/mcp", "/sse");
+
+    let words = ["--allow-writes", "--revision", "2024-11-05", &stream];
+    let (failed, warned, findings) = broken(&stage, &words, 1);
+
+    assert_eq!((failed, warned), (json!(0), json!(0)), "{findings:#}");
 }

@@ -1,12 +1,13 @@
 //! `turnbuckle serve`: where it listens, what it says, and how it ends.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::serving::{Serving, get};
 use crate::stage::Stage;
@@ -140,7 +141,7 @@ fn mistakes_in_a_file_are_said_with_their_line() {
       |
     2 | listen-on = "127.0.0.1:1"
       | ^^^^^^^^^
-    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `embeddings`, `authorization`, `limits`
+    unknown field `listen-on`, expected one of `listen`, `data`, `half-life`, `roots`, `quota`, `deadline`, `index-deadline`, `allow-hosts`, `http-sse`, `embeddings`, `authorization`, `limits`
     --- exit 2
     "#);
     let seen = stage.run(&["serve", "--config", "missing.toml"]);
@@ -262,4 +263,109 @@ fn idle_connections_take_no_descriptor_that_others_need() {
     assert!(health.ends_with("ok"), "{health}");
     assert!(saved.is_object(), "{saved}");
     drop(idle);
+}
+
+/// Posts a message to a URL, and returns the whole answer.
+fn post(url: &str, message: &Value) -> String {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    let body = message.to_string();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(
+        stream,
+        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn clients_written_after_early_documents_are_served() {
+    let stage = Stage::new();
+    let server = Serving::on_a_port(&stage);
+    let params = json!({ "protocolVersion": "2024-11-05", "capabilities": {} });
+    let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+
+    for url in [server.told.clone(), format!("{}/", server.told)] {
+        let answer = post(&url, &initialize);
+
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(
+            answer.contains("mcp-protocol-version: 2024-11-05\r\n"),
+            "{answer}"
+        );
+        assert!(answer.contains("\"serverInfo\""), "{answer}");
+    }
+}
+
+#[test]
+fn early_method_names_are_answered_on_stdio() {
+    let stage = Stage::new();
+    let params = json!({ "protocolVersion": "2024-11-05", "capabilities": {} });
+    let reference = json!({ "type": "ref/prompt", "name": "resume" });
+    let complete = json!({ "ref": reference, "argument": { "name": "project_path", "value": "" } });
+    let lines = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }),
+        json!({ "jsonrpc": "2.0", "method": "initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "completions/complete", "params": complete }),
+        json!({ "jsonrpc": "2.0", "id": 3, "method": "shutdown" }),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    stage.write("in", &text);
+    let mut command = stage.command(&["serve", "--stdio"]);
+
+    let input = fs::File::open(stage.path().join("in")).unwrap();
+    let output = command.stdin(input).output().unwrap();
+
+    let answers: Vec<Value> = output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let by_id = |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    assert!(by_id(1)["result"]["serverInfo"].is_object(), "{answers:?}");
+    // The method is known; whether there is such a prompt is another matter.
+    assert_ne!(by_id(2)["error"]["code"], -32601, "{answers:?}");
+    assert_eq!(by_id(3)["result"], json!({}));
+}
+
+#[test]
+fn http_sse_is_offered_at_two_paths_if_asked_for() {
+    let stage = Stage::new();
+    let words = ["--listen", "127.0.0.1:0", "--http-sse", "--json"];
+    let server = Serving::start(&stage, &words);
+    let told: Value = serde_json::from_str(&server.told).unwrap();
+    let base = told["url"].as_str().unwrap().strip_suffix("/mcp").unwrap();
+    assert_eq!(told["sse"], format!("{base}/sse"));
+
+    for (path, messages) in [("/sse", "/messages"), ("/mcp/sse", "/mcp/messages")] {
+        let words = ["tools", "--json", &format!("{base}{path}")];
+        let listed = stage.command(&words).output().unwrap();
+        assert!(listed.status.success(), "{}", stage.seen(&listed));
+        let answer = get(&format!("{base}{messages}"));
+        assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    }
+    let plain = Serving::on_a_port(&stage);
+    let base = plain.told.strip_suffix("/mcp").unwrap();
+    assert!(get(&format!("{base}/sse")).starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn http_sse_needs_http() {
+    let stage = Stage::new();
+
+    let seen = stage.run(&["serve", "--http-sse", "--listen", "unix:s"]);
+
+    insta::assert_snapshot!(seen, @r"
+    --- stderr
+    error: --http-sse needs HTTP, and a Unix socket carries lines
+
+    hint: --listen 127.0.0.1:8321 listens on HTTP
+    --- exit 2
+    ");
 }

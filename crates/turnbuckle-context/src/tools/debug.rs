@@ -18,38 +18,48 @@ use arguments::{Close, Create, Enable, Format, Nothing, Query, TreeArguments};
 /// The nine debug tools. Each caller sees its own calls.
 pub fn all(trace: &Trace) -> Vec<Tool> {
     vec![
-        tool(trace, "debug_create_session", create)
-            .description("Open a debug session: calls made until it is closed are grouped below it")
-            .destructive(false),
-        tool(trace, "debug_list_sessions", list)
+        tool(
+            trace,
+            "debug_create_session",
+            "Open a debug session",
+            create,
+        )
+        .description("Open a debug session: calls made until it is closed are grouped below it")
+        .destructive(false),
+        tool(trace, "debug_list_sessions", "List debug sessions", list)
             .description("List open debug sessions")
             .read_only()
             .idempotent(),
-        tool(trace, "debug_close_session", close)
+        tool(trace, "debug_close_session", "Close a debug session", close)
             .description("Close a debug session")
             .destructive(true)
             .idempotent(),
-        tool(trace, "debug_log_enable", enable)
+        tool(trace, "debug_log_enable", "Enable the call log", enable)
             .description("Note calls to this server whose name matches a pattern; on by default")
             .destructive(false)
             .idempotent(),
-        tool(trace, "debug_log_disable", disable)
+        tool(trace, "debug_log_disable", "Disable the call log", disable)
             .description("Stop noting calls")
             .destructive(false)
             .idempotent(),
-        tool(trace, "debug_log_clear", clear)
+        tool(trace, "debug_log_clear", "Clear the call log", clear)
             .description("Forget the noted calls")
             .destructive(true)
             .idempotent(),
-        tool(trace, "debug_log_status", status)
-            .description("Say whether calls are noted, and how many are")
-            .read_only()
-            .idempotent(),
-        tool(trace, "debug_log_query", query)
+        tool(
+            trace,
+            "debug_log_status",
+            "Show the state of the call log",
+            status,
+        )
+        .description("Say whether calls are noted, and how many are")
+        .read_only()
+        .idempotent(),
+        tool(trace, "debug_log_query", "Query the call log", query)
             .description("Show your last calls to this server, with durations")
             .read_only()
             .idempotent(),
-        tool(trace, "debug_log_tree", tree)
+        tool(trace, "debug_log_tree", "Show the call log as a tree", tree)
             .description("Show your last calls as a tree")
             .read_only()
             .idempotent(),
@@ -132,7 +142,12 @@ fn tree(log: &mut Log, arguments: &TreeArguments) -> Result<Tree, ContextError> 
 }
 
 /// Makes a tool of a function on the caller's notes.
-fn tool<A, T>(trace: &Trace, name: &str, work: fn(&mut Log, &A) -> Result<T, ContextError>) -> Tool
+fn tool<A, T>(
+    trace: &Trace,
+    name: &str,
+    title: &str,
+    work: fn(&mut Log, &A) -> Result<T, ContextError>,
+) -> Tool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
     T: Readable + Serialize + JsonSchema + Send + 'static,
@@ -143,5 +158,6 @@ where
         let done = done.and_then(|done| done).map(Answer);
         std::future::ready(done.map_err(failure::for_model))
     })
+    .title(title)
     .open_world(false)
 }

@@ -21,7 +21,9 @@ pub(super) fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(
         ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce"),
+        HeaderValue::from_static(
+            "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, DPoP-Nonce",
+        ),
     );
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }

@@ -146,7 +146,7 @@ impl Endpoint {
                 return Course::Refused(Box::new((refusal, unread)));
             }
         };
-        let is_post = parts.method == Method::POST && parts.uri.path() == self.options.path;
+        let is_post = parts.method == Method::POST && self.is_endpoint(&parts);
         if is_post && origin.is_none() && self.options.guard.is_none() {
             return Course::Post(Head::new(parts, link));
         }
@@ -184,7 +184,7 @@ impl Endpoint {
         body: B,
         link: Link,
     ) -> Response<Body> {
-        if parts.uri.path() != self.options.path {
+        if !self.is_endpoint(&parts) {
             return match self.http_sse_place(&parts) {
                 Some((streams, place)) => {
                     Box::pin(http_sse::respond(self, streams, place, parts, body, link)).await
@@ -230,7 +230,14 @@ impl Endpoint {
 
     /// Says whether a request is for the server itself, on whichever transport.
     pub(super) fn is_ours(&self, parts: &Parts) -> bool {
-        parts.uri.path() == self.options.path || self.http_sse_place(parts).is_some()
+        self.is_endpoint(parts) || self.http_sse_place(parts).is_some()
+    }
+
+    /// Says whether a request is for the endpoint.
+    fn is_endpoint(&self, parts: &Parts) -> bool {
+        let path = parts.uri.path();
+        let expected = &*self.options.path;
+        path == expected || self.options.trailing_slash && path.strip_suffix('/') == Some(expected)
     }
 
     pub(super) fn is_health(&self, parts: &Parts) -> bool {

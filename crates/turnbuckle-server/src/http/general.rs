@@ -142,7 +142,7 @@ async fn resume(
             );
         }
     };
-    let present = known.enter(endpoint, link).await;
+    let present = known.enter(endpoint, link);
     let attached = present.presence.feed(last.stream).map(|feed| feed.attach());
     let reader = Reader::new(present, attached, last)
         .greet(false)
@@ -165,7 +165,7 @@ async fn open(
     link: &Link,
     permit: Permit,
 ) -> Response<Body> {
-    let present = known.enter(endpoint, link).await;
+    let present = known.enter(endpoint, link);
     let sink = match Sink::open(&present).await {
         Ok(sink) => sink,
         Err(error) => return refusal::busy(None, error.to_string()),

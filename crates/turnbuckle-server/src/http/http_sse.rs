@@ -33,18 +33,28 @@ use super::{
 /// messages of a client must reach the same one.
 #[derive(Clone, Debug)]
 pub struct HttpSse {
-    stream_path: String,
-    messages_path: String,
+    paths: Paths,
+    more_paths: Vec<Paths>,
     max_streams: usize,
     max_streams_per_caller: usize,
+}
+
+/// Where a stream is opened, and where the messages of its client are posted to.
+#[derive(Clone, Debug)]
+struct Paths {
+    stream: String,
+    messages: String,
 }
 
 impl HttpSse {
     /// Offers it with the usual paths and limits.
     pub fn new() -> Self {
         Self {
-            stream_path: "/sse".to_owned(),
-            messages_path: "/messages".to_owned(),
+            paths: Paths {
+                stream: "/sse".to_owned(),
+                messages: "/messages".to_owned(),
+            },
+            more_paths: Vec::new(),
             max_streams: 1_000,
             max_streams_per_caller: 100,
         }
@@ -53,15 +63,39 @@ impl HttpSse {
     /// Sets the path of the stream, which clients are configured with; `/sse` unless set.
     #[must_use]
     pub fn stream_path(mut self, path: impl Into<String>) -> Self {
-        self.stream_path = path.into();
+        self.paths.stream = path.into();
         self
     }
 
     /// Sets the path that messages are posted to, which clients are told; `/messages` unless set.
     #[must_use]
     pub fn messages_path(mut self, path: impl Into<String>) -> Self {
-        self.messages_path = path.into();
+        self.paths.messages = path.into();
         self
+    }
+
+    /// Also opens streams at another path, whose clients post to a path of their own.
+    ///
+    /// ```
+    /// use turnbuckle_server::http::HttpSse;
+    ///
+    /// let both = HttpSse::new().also_at("/mcp/sse", "/mcp/messages");
+    /// ```
+    #[must_use]
+    pub fn also_at(
+        mut self,
+        stream_path: impl Into<String>,
+        messages_path: impl Into<String>,
+    ) -> Self {
+        self.more_paths.push(Paths {
+            stream: stream_path.into(),
+            messages: messages_path.into(),
+        });
+        self
+    }
+
+    fn all_paths(&self) -> impl Iterator<Item = &Paths> {
+        std::iter::once(&self.paths).chain(&self.more_paths)
     }
 
     /// Limits the streams at one time, which are also counted as requests; 1,000 unless set. Beyond, clients are asked
@@ -124,10 +158,11 @@ pub(super) async fn respond<B: http_body::Body>(
     body: B,
     link: Link,
 ) -> Response<Body> {
+    let path = parts.uri.path().to_owned();
     let session = parts.uri.query().and_then(streams::session);
     let head = Head::new(parts, link);
     match (place, &head.method) {
-        (Place::Stream, &Method::GET) => events::open(endpoint, streams, &head),
+        (Place::Stream, &Method::GET) => events::open(endpoint, streams, &head, &path),
         (Place::Messages, &Method::POST) => {
             post::post(endpoint, &streams, &head, session, body).await
         }

@@ -28,21 +28,8 @@ impl Known {
     }
 
     /// Makes the session present in this process.
-    pub(super) async fn enter(&self, endpoint: &Arc<Endpoint>, link: &Link) -> Present {
-        let present = link.enter(endpoint, self.id);
-        // Whether a client with a quiet start got an answer is known only here.
-        if self.rules().quiet_start && present.keep() {
-            Box::pin(self.end_if_over(endpoint)).await;
-        }
-        present
-    }
-
-    /// Whoever ends the session from now on finds what is kept. It may have ended before, though.
-    async fn end_if_over(&self, endpoint: &Endpoint) {
-        let sessions = &endpoint.server.store_ref().sessions;
-        if let Ok(None) = sessions.load(&self.id).await {
-            endpoint.presences.close(&self.id);
-        }
+    pub(super) fn enter(&self, endpoint: &Arc<Endpoint>, link: &Link) -> Present {
+        link.enter(endpoint, self.id)
     }
 }
 
@@ -99,34 +86,4 @@ pub(super) fn unavailable(
 ) -> Response<Body> {
     endpoint.logs.store_failed(error);
     refusal::busy(id, "sessions cannot be read at the moment")
-}
-
-#[cfg(test)]
-mod tests {
-    use turnbuckle_protocol::Revision;
-    use turnbuckle_store::ClientProfile;
-
-    use super::*;
-    use crate::{Server, http::Options};
-
-    #[tokio::test]
-    async fn nothing_is_kept_of_a_session_that_ended_meanwhile() {
-        let server = Server::new("test", "1.0.0");
-        let endpoint = Arc::new(Endpoint::new(server, Options::default(), None));
-        let record = SessionRecord::new(None, Revision::V2024_11_05, ClientProfile::default());
-        let sessions = &endpoint.server.store_ref().sessions;
-        let id = sessions.create(record.clone()).await.unwrap();
-        let known = Known {
-            id,
-            record: Arc::new(record),
-        };
-
-        drop(known.enter(&endpoint, &Link::default()).await);
-        assert_eq!(endpoint.presences.len(), 1, "kept while there is a session");
-        sessions.remove(&id).await.unwrap();
-        endpoint.presences.close(&id);
-        drop(known.enter(&endpoint, &Link::default()).await);
-
-        assert_eq!(endpoint.presences.len(), 0);
-    }
 }

@@ -43,14 +43,12 @@ type Spread = BuildHasherDefault<OwnRandomness>;
 struct Entry {
     presence: Arc<Presence>,
     users: usize,
-    /// Stays until the session ends, though nobody uses it.
-    kept: bool,
 }
 
 impl Entry {
     /// Says whether nothing needs the session to be present.
     fn is_idle(&self) -> bool {
-        self.users == 0 && !self.kept && self.presence.general.is_empty()
+        self.users == 0 && self.presence.general.is_empty()
     }
 }
 
@@ -84,7 +82,6 @@ impl Presences {
         let entry = shard.entry(session).or_insert_with(|| Entry {
             presence: Arc::default(),
             users: 0,
-            kept: false,
         });
         entry.users += 1;
         Present {
@@ -247,16 +244,6 @@ pub(super) struct Present {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) session: SessionId,
     pub(super) presence: Arc<Presence>,
-}
-
-impl Present {
-    /// Keeps what is known about this session until it ends; says whether it was not kept before.
-    pub(super) fn keep(&self) -> bool {
-        let mut shard = self.endpoint.presences.shard(&self.session);
-        shard
-            .get_mut(&self.session)
-            .is_some_and(|entry| !std::mem::replace(&mut entry.kept, true))
-    }
 }
 
 impl Clone for Present {

@@ -222,9 +222,7 @@ async fn tell(
             return;
         }
     };
-    if rules::is_told_of_lists(&record) {
-        presence.general.set_told();
-    }
+    presence.general.set_told();
     let missed: Vec<_>;
     let announcements = match change {
         Ok(announcement) => std::slice::from_ref(announcement),

@@ -17,7 +17,7 @@ use super::{
     delivery,
     endpoint::{Endpoint, Head, Permit},
     known::{self, Known},
-    mirror::MCP_SESSION_ID,
+    mirror::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
     presence::Present,
     quota, refusal, stateless,
     work::Work,
@@ -63,17 +63,19 @@ async fn begin_session(
         let error = RpcError::internal("the handshake has one answer");
         return refusal::error(StatusCode::OK, Some(&request.id), &error);
     };
+    let version = record.revision.as_str();
+    let mut response = refusal::answer(answer);
+    let header = HeaderValue::from_static(version);
+    response.headers_mut().insert(MCP_PROTOCOL_VERSION, header);
     if endpoint.options.sessions == Sessions::Off {
-        return refusal::answer(answer);
+        return response;
     }
     endpoint.sweep_if_due().await;
-    let version = record.revision.as_str();
     let record = record.owned_by(quota::owner(head));
     match endpoint.create_session(record).await {
         Ok(session) => {
             let key = SessionKey::of(&session);
             endpoint.server.session_began(key, version, "tcp");
-            let mut response = refusal::answer(answer);
             if let Ok(id) = HeaderValue::try_from(session.to_string()) {
                 response.headers_mut().insert(MCP_SESSION_ID, id);
             }
@@ -138,7 +140,7 @@ pub(super) async fn post(
         Ok(known) => known,
         Err(refusal) => return refusal,
     };
-    let present = known.enter(endpoint, &head.link).await;
+    let present = known.enter(endpoint, &head.link);
     match incoming {
         Ok(Incoming::One(Message::Request(ref request))) => {
             call(present, &known, head, request, &meta, permit).await

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::json;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
@@ -11,8 +12,8 @@ use turnbuckle_protocol::{
     method::{Direction, Kind, Method},
     revision::Versioned,
     types::{
-        CancelledParams, InitializeParams, InitializeResult, LogLevel, ProgressParams,
-        SetLevelParams, SubscribeParams, TaskRequests, TasksCapability,
+        CancelledParams, ClientCapabilities, Implementation, InitializeParams, InitializeResult,
+        LogLevel, ProgressParams, SetLevelParams, SubscribeParams, TaskRequests, TasksCapability,
     },
 };
 use turnbuckle_store::{Change, ClientProfile, SessionChange, SessionId, SessionRecord};
@@ -40,12 +41,15 @@ pub(crate) fn initialize(
     request: &Request<'_>,
     arrival: Arrival,
 ) -> Result<(SessionRecord, Exchange), RpcError> {
-    let mut params = request.params.parse::<InitializeParams>()?;
+    let (mut params, is_named) = introduction(server, request)?;
     let revision = negotiate(&params.protocol_version);
     // A client may declare what the revision it gets has no words for; that must not be asked of it.
     params.raise(revision);
     let client = ClientProfile {
-        info: Some(params.client_info),
+        info: match is_named {
+            IsNamed::Yes => Some(params.client_info),
+            IsNamed::No => None,
+        },
         capabilities: params.capabilities,
     };
     let principal = arrival.principal.as_deref().cloned();
@@ -64,6 +68,34 @@ pub(crate) fn initialize(
     let outcome = Ok(Reply::new(&call).object(&mut result, None));
     let exchange = Exchange::new(call, Run::Ready(outcome));
     Ok((record, exchange.in_span(span)))
+}
+
+/// Reads `initialize`; a lenient server takes it without `clientInfo`.
+///
+/// Examples in early documents have none, and clients written after them send none.
+fn introduction(
+    server: &Server,
+    request: &Request<'_>,
+) -> Result<(InitializeParams, IsNamed), RpcError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Anonymous {
+        protocol_version: String,
+        capabilities: ClientCapabilities,
+    }
+    if !server.is_lenient() || request.params.get("clientInfo").is_some() {
+        return Ok((request.params.parse()?, IsNamed::Yes));
+    }
+    let client = request.params.parse::<Anonymous>()?;
+    let nobody = Implementation::new("", "");
+    let params = InitializeParams::new(client.protocol_version, client.capabilities, nobody);
+    Ok((params, IsNamed::No))
+}
+
+/// Whether a client says who it is.
+enum IsNamed {
+    Yes,
+    No,
 }
 
 /// Says that tools may be called as tasks; tasks are listed only where those of different callers can be told apart.
@@ -273,13 +305,15 @@ pub(crate) fn notify(
     None
 }
 
-/// Says whether a session is told of every change of a list from now on.
-pub(crate) fn is_told_of_lists(record: &SessionRecord) -> bool {
-    // A quiet start may come again.
-    record.initialized && !rules(record).quiet_start
+/// Says whether nothing unsolicited may be sent yet to a peer on a byte stream: its handshake has to be done, and in the
+/// oldest revisions it has to have an answer.
+///
+/// A peer that opens a GET stream asks to hear of changes, whatever state its handshake is in.
+pub(crate) fn is_quiet(record: &SessionRecord, live: &Live) -> bool {
+    !record.initialized || (rules(record).quiet_start && !live.was_answered())
 }
 
-/// The notification for a change, if this session wants it now.
+/// The notification for a change, if it concerns this session.
 pub(crate) fn notice(
     server: &Server,
     record: &SessionRecord,
@@ -288,9 +322,6 @@ pub(crate) fn notice(
     announcement: &Announcement,
 ) -> Option<Bytes> {
     let rules = rules(record);
-    if !record.initialized || (rules.quiet_start && !live.was_answered()) {
-        return None;
-    }
     match &announcement.change {
         Change::Task { task } => {
             let owner = Owner::of_session(record.principal.as_ref(), id);

@@ -27,6 +27,9 @@ async fn pass_on(connection: Weak<Connection>, mut changes: Subscription) {
             Ok(change) => vec![change],
             Err(Lagged { .. }) => session::all_changes(&record),
         };
+        if session::is_quiet(&record, &connection.live) {
+            continue;
+        }
         let id = connection.connected.id();
         for announcement in changes.into_iter().map(Announcement::new) {
             let (server, live) = (&connection.server, &connection.live);

@@ -81,19 +81,26 @@ impl Answer {
         self.text()
     }
 
-    /// The text of a tool's result; several blocks are joined by line breaks, other content is left out.
+    /// The text of a tool's result; several blocks are joined by line breaks, other content is left out, and so is a
+    /// block that only repeats the structured content beside others.
     ///
     /// # Panics
     ///
     /// If the request failed.
     #[track_caller]
     pub fn text(&self) -> String {
-        let content = self.expect_result()["content"].as_array();
-        let texts = content
-            .into_iter()
-            .flatten()
-            .filter_map(|block| block["text"].as_str());
-        texts.collect::<Vec<_>>().join("\n")
+        let result = self.expect_result();
+        let blocks = result["content"].as_array().into_iter().flatten();
+        let texts: Vec<_> = blocks.filter_map(|block| block["text"].as_str()).collect();
+        let repeats = |text: &str| {
+            let said = serde_json::from_str::<Value>(text).ok();
+            said.is_some() && said.as_ref() == result.get("structuredContent")
+        };
+        let own = texts
+            .iter()
+            .copied()
+            .filter(|text| texts.len() == 1 || !repeats(text));
+        own.collect::<Vec<_>>().join("\n")
     }
 
     /// The structured content of a tool's result, read into a type; `Value` fits all.

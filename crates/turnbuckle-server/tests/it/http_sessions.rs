@@ -408,3 +408,46 @@ async fn a_session_has_a_limit_of_running_calls() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(caller.tool(3, "sleep", json!({})).await.is_stream());
 }
+
+#[tokio::test]
+async fn the_answer_to_initialize_names_the_revision_in_a_header() {
+    for sessions in [Sessions::On, Sessions::Off] {
+        for (asked, negotiated) in [
+            ("2024-11-05", "2024-11-05"),
+            ("2025-06-18", "2025-06-18"),
+            ("2025-11-25", "2025-11-25"),
+            ("2099-01-01", "2025-11-25"),
+        ] {
+            let caller = Caller::of(Http::new(server()).sessions(sessions));
+
+            let answered = caller.post(&initialize(asked)).await;
+
+            assert_eq!(answered.header("mcp-protocol-version"), Some(negotiated));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slash_at_the_end_of_the_path_makes_no_difference_where_it_is_accepted() {
+    let caller = Caller::of(Http::new(server()).trailing_slash());
+    let request = |path: &str, method: Method| {
+        let builder = caller.request(method);
+        builder.uri(path)
+    };
+
+    let begun = caller
+        .send(
+            request("/mcp/", Method::POST),
+            initialize("2025-11-25").to_string(),
+        )
+        .await;
+    assert_eq!(begun.status(), 200);
+    let session = begun.header("mcp-session-id").unwrap().to_owned();
+    let ended = request("/mcp/", Method::DELETE).header("mcp-session-id", session);
+    assert!(caller.send(ended, "").await.status().is_success());
+    for path in ["/mcp//", "/mc", "/mcp/x", "/"] {
+        let body = initialize("2025-11-25").to_string();
+        let elsewhere = caller.send(request(path, Method::POST), body).await;
+        assert_eq!(elsewhere.status(), 404, "{path}");
+    }
+}

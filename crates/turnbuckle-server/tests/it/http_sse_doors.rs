@@ -65,6 +65,21 @@ async fn paths_can_be_chosen() {
 }
 
 #[tokio::test]
+async fn streams_at_several_paths_name_the_messages_path_of_their_own() {
+    let options = HttpSse::new().also_at("/mcp/sse", "/mcp/messages");
+    let caller = Caller::of(Http::new(server()).http_sse(options));
+
+    for (path, messages) in [("/sse", "/messages"), ("/mcp/sse", "/mcp/messages")] {
+        let mut stream = caller.send(get(path), "").await.stream();
+        let uri = stream.event().await.unwrap().data;
+        assert!(uri.starts_with(&format!("{messages}?sessionId=")), "{uri}");
+        let taken = caller.send(post(&uri), initialize("2024-11-05").to_string());
+        assert_eq!(taken.await.status(), 202);
+        assert_eq!(stream.message().await.unwrap()["id"], 0);
+    }
+}
+
+#[tokio::test]
 async fn hosts_and_origins_are_checked_at_both_doors() {
     req!("http.origin.validate");
     let caller = Caller::of(offered(server()));

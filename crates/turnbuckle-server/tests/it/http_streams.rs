@@ -9,7 +9,7 @@ use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool, ToolError, http::Http};
 use turnbuckle_store::{Limits, Store};
 
-use crate::http_caller::{Caller, Empty, SESSIONS, Stream, server};
+use crate::http_caller::{Caller, Empty, SESSIONS, Stream, initialize, server};
 
 /// A server whose tool `work` reports progress once per permit, three times, and then returns.
 fn stepwise() -> (Server, Arc<Semaphore>) {
@@ -409,19 +409,37 @@ async fn updates_go_to_who_subscribed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_revision_is_told_nothing_before_its_first_answer() {
-    let server = server();
-    let caller = Caller::new(server.clone()).in_session("2024-11-05").await;
-    let mut stream = caller.get(None).await.stream();
-    assert_eq!(stream.bytes().await.unwrap()[0], b':');
+async fn changes_are_announced_on_a_stream_before_the_handshake_is_done() {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let server = server();
+        let mut caller = Caller::new(server.clone());
+        let answered = caller.post(&initialize(revision)).await;
+        caller.session = answered.header("mcp-session-id").map(str::to_owned);
+        let subscribe = json!({
+            "jsonrpc": "2.0", "id": 7, "method": "resources/subscribe", "params": { "uri": "test://a" },
+        });
+        caller.post(&subscribe).await;
+        let mut stream = caller.get(None).await.stream();
 
-    server.tools_changed();
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    caller.tool(1, "echo", json!({ "message": "hi" })).await;
-    server.prompts_changed();
+        server.tools_changed();
+        server.resource_updated("test://a");
 
-    let (_, told) = next(&mut stream).await;
-    assert_eq!(told["method"], "notifications/prompts/list_changed");
+        let mut told = Vec::new();
+        while told.len() < 2 {
+            let event = stream.event().await.expect("the stream goes on");
+            if let Ok(message) = serde_json::from_str::<Value>(&event.data) {
+                told.push(message["method"].clone());
+            }
+        }
+        assert_eq!(
+            told,
+            [
+                "notifications/tools/list_changed",
+                "notifications/resources/updated"
+            ],
+            "{revision}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -276,6 +276,32 @@ async fn draft_names_are_accepted_only_by_a_lenient_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn initialize_without_client_info_is_accepted_only_by_a_lenient_server() {
+    for revision in LEGACY {
+        let mut params = initialize(revision, json!({}));
+        params.as_object_mut().unwrap().remove("clientInfo");
+        let mut strict = Peer::new(server());
+        let mut lenient = Peer::new(server().lenient(true));
+
+        let refused = strict.call("initialize", params.clone()).await;
+        let accepted = lenient.call("initialize", params.clone()).await;
+        lenient.notify("notifications/initialized", json!({})).await;
+        let tools = lenient.call("tools/list", json!({})).await;
+
+        assert_eq!(refused["error"]["code"], -32602, "{revision}");
+        assert_eq!(refused["error"]["message"], "missing field `clientInfo`");
+        assert_eq!(accepted["result"]["protocolVersion"], revision);
+        assert!(tools["result"]["tools"].is_array(), "{revision}: {tools}");
+
+        // Only its absence is forgiven.
+        params["clientInfo"] = json!({});
+        let mut lenient = Peer::new(server().lenient(true));
+        let refused = lenient.call("initialize", params).await;
+        assert_eq!(refused["error"]["code"], -32602, "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_draft_name_of_completion_is_accepted_only_by_a_lenient_server() {
     let server = || {
         let prompt = Prompt::new("p", async || Ok::<_, RequestError>("hi"));

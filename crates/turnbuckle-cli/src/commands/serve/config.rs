@@ -33,6 +33,8 @@ pub(super) struct Config {
     pub(super) index_deadline: Option<Duration>,
     #[serde(default)]
     pub(super) allow_hosts: Vec<String>,
+    #[serde(default)]
+    pub(super) http_sse: bool,
     pub(super) embeddings: Option<Embeddings>,
     pub(super) authorization: Option<Section>,
     #[serde(default)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use turnbuckle_server::Server;
-use turnbuckle_server::http::Http;
+use turnbuckle_server::http::{Http, HttpSse};
 
 use super::guard;
 use super::settings::Settings;
@@ -33,6 +33,7 @@ pub(super) async fn serve(
     let bound = listener.local_addr()?;
     let mut http = Http::new(server)
         .health_path("/healthz")
+        .trailing_slash()
         .shutdown_timeout(LAST_CALLS);
     if let Some(most) = settings.limits.max_connections {
         http = http.max_connections(most.get());
@@ -40,6 +41,9 @@ pub(super) async fn serve(
     for host in &settings.hosts {
         // Whether it is a host at all was seen when the settings were read.
         http = http.allow_host(host);
+    }
+    if settings.http_sse {
+        http = http.http_sse(HttpSse::new().also_at("/mcp/sse", "/mcp/messages"));
     }
     if let Some(authorization) = &settings.authorization {
         http = guard::protect(http, authorization, bound)?;

@@ -37,7 +37,9 @@ pub(super) fn server(settings: &Settings, context: &Context) -> Result<Server> {
     if let Some(embeddings) = &settings.embeddings {
         server = server.embeddings(Arc::new(embedder(embeddings, context)?));
     }
-    Ok(server.build().store(store(&settings.limits)))
+    // Agents that were written after early documents are served too.
+    let server = server.build().lenient(true);
+    Ok(server.store(store(&settings.limits)))
 }
 
 /// Where sessions are kept, within the limits that the settings name.

@@ -26,6 +26,8 @@ pub(super) struct Settings {
     pub(super) deadline: Option<Duration>,
     pub(super) index_deadline: Option<Duration>,
     pub(super) hosts: Vec<String>,
+    /// Whether clients of 2024-11-05 are served too.
+    pub(super) http_sse: bool,
     /// Who may ask; everybody who can, if nobody says.
     pub(super) authorization: Option<Authorization>,
     pub(super) embeddings: Option<Embeddings>,
@@ -45,6 +47,9 @@ impl Settings {
         };
         if matches!(place, Place::Unix(_)) && serve.authorization.are_given() {
             return Err(no_tokens_on_a_socket());
+        }
+        if matches!(place, Place::Unix(_)) && serve.http_sse {
+            return Err(no_http_on_a_socket());
         }
         // Only the user connects to stdin or a socket, wherever the file would have us listen.
         let authorization = match place {
@@ -80,6 +85,7 @@ impl Settings {
             deadline: serve.deadline.or(config.deadline),
             index_deadline: serve.index_deadline.or(config.index_deadline),
             hosts,
+            http_sse: serve.http_sse || config.http_sse,
             authorization,
             embeddings: config.embeddings,
             limits: config.limits,
@@ -99,6 +105,11 @@ fn beyond_this_machine(place: &Place) -> Failure {
 
 fn no_tokens_on_a_socket() -> Failure {
     Failure::not_asked("there are no tokens on a Unix socket: only you can connect to it")
+        .hint("--listen 127.0.0.1:8321 listens on HTTP")
+}
+
+fn no_http_on_a_socket() -> Failure {
+    Failure::not_asked("--http-sse needs HTTP, and a Unix socket carries lines")
         .hint("--listen 127.0.0.1:8321 listens on HTTP")
 }
 

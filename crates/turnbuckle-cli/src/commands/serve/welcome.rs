@@ -33,9 +33,18 @@ impl Welcome {
         let data = &settings.data;
         // Clients of an issuer log in by themselves; those of a file have to be given a token.
         let needs_token = authorization.is_some_and(|known| known.issuer.is_none());
+        let mut document = json!({ "url": url, "health": health, "data": data });
+        let mut agents = agents(&url, needs_token);
+        if settings.http_sse {
+            let base = url.strip_suffix("/mcp").map(str::to_owned);
+            let base = base.unwrap_or_else(|| format!("http://{bound}"));
+            let stream = format!("{base}/sse");
+            document["sse"] = json!(stream);
+            agents.push(("HTTP+SSE", stream));
+        }
         Self {
-            document: json!({ "url": url, "health": health, "data": data }),
-            agents: agents(&url, needs_token),
+            document,
+            agents,
             address: url,
             data: data.display().to_string(),
             lacking: match authorization.is_some() && settings.roots.is_none() {

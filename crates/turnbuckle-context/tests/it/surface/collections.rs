@@ -1,6 +1,8 @@
 //! Collections, from end to end.
 
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 use turnbuckle_server::testing::{Peer, edges};
 
 use super::place::{Place, call};
@@ -11,7 +13,7 @@ async fn a_collection_is_listed_and_deleted_in_every_way_to_talk() {
         let place = Place::new();
         let mut peer = edge.connect(place.server()).await;
         let text = peer.call_tool("collection_list", json!({})).await.text();
-        assert_eq!(text, "Nothing is kept yet.", "{edge}");
+        assert_eq!(text.lines().next(), Some("Nothing is kept yet."), "{edge}");
         let args = json!({ "content": "x", "project_path": place.path() });
         peer.call_tool("checkpoint_save", args).await;
         let text = peer.call_tool("collection_list", json!({})).await.text();
@@ -70,4 +72,46 @@ async fn a_collection_is_made_by_name_and_only_for_its_owner() {
     ] {
         peer.call_tool(tool, args).await.expect_failure();
     }
+}
+
+#[tokio::test]
+async fn the_json_of_the_data_is_in_a_text_block_in_every_way_to_talk() {
+    for edge in edges() {
+        let place = Place::new();
+        let mut peer = edge.connect(place.server()).await;
+        for (tool, data) in [
+            ("collection_list", json!({ "collections": [] })),
+            ("debug_list_sessions", json!({ "sessions": [] })),
+        ] {
+            let answer = peer.call_tool(tool, json!({})).await;
+
+            let result = answer.expect_result();
+            let blocks = result["content"].as_array().unwrap();
+            let copies = blocks.iter().filter(|block| {
+                let text = block["text"].as_str().unwrap();
+                serde_json::from_str::<Value>(text).is_ok_and(|said| said == data)
+            });
+            assert_eq!(copies.count(), 1, "{edge}: {result}");
+            assert_eq!(blocks.len(), 2, "{edge}: {result}");
+        }
+        // The text of this one is JSON by itself, and is not sent twice.
+        let status = peer.call_tool("debug_log_status", json!({})).await;
+        let blocks = status.expect_result()["content"].as_array();
+        assert_eq!(blocks.map(Vec::len), Some(1), "{edge}");
+    }
+}
+
+#[tokio::test]
+async fn every_tool_has_a_title_of_its_own() {
+    let place = Place::new();
+    let mut peer = Peer::connect(place.server()).await;
+
+    let listed = peer.request("tools/list", json!({})).await;
+
+    let tools = listed.expect_result()["tools"].as_array().unwrap().clone();
+    let titles: BTreeSet<_> = tools
+        .iter()
+        .map(|tool| tool["title"].as_str().unwrap_or_else(|| panic!("{tool}")))
+        .collect();
+    assert_eq!(titles.len(), tools.len());
 }

@@ -26,7 +26,12 @@ use crate::{
 };
 
 /// Opens a stream.
-pub(super) fn open(endpoint: &Arc<Endpoint>, streams: Arc<Streams>, head: &Head) -> Response<Body> {
+pub(super) fn open(
+    endpoint: &Arc<Endpoint>,
+    streams: Arc<Streams>,
+    head: &Head,
+    path: &str,
+) -> Response<Body> {
     if !accepts(&head.headers).event_stream {
         return refusal::plain(
             StatusCode::NOT_ACCEPTABLE,
@@ -37,7 +42,7 @@ pub(super) fn open(endpoint: &Arc<Endpoint>, streams: Arc<Streams>, head: &Head)
         Ok(permit) => permit,
         Err(refusal) => return refusal,
     };
-    match streams.open(&endpoint.server, head) {
+    match streams.open(&endpoint.server, head, path) {
         Ok(opened) => event_stream(Body::events(StreamEvents::new(endpoint, opened, permit))),
         Err(error) => {
             if let Some(suppressed) = endpoint.logs.no_stream.pass() {

@@ -56,20 +56,23 @@ impl Streams {
 
     /// What a path is for, if it is one of ours.
     pub(in crate::http) fn place(&self, path: &str) -> Option<Place> {
-        if path == self.options.stream_path {
-            Some(Place::Stream)
-        } else if path == self.options.messages_path {
-            Some(Place::Messages)
-        } else {
-            None
-        }
+        self.options.all_paths().find_map(|paths| {
+            if path == paths.stream {
+                Some(Place::Stream)
+            } else if path == paths.messages {
+                Some(Place::Messages)
+            } else {
+                None
+            }
+        })
     }
 
-    /// Opens a stream for whoever sent a request, if there is room for another.
+    /// Opens a stream for the client that asked for `path`, if there is room for another.
     pub(super) fn open(
         self: Arc<Self>,
         server: &Server,
         head: &Head,
+        path: &str,
     ) -> Result<Opened, StoreError> {
         let session = SessionId::generate()?;
         let options = lines::Options {
@@ -95,7 +98,10 @@ impl Streams {
         }
         open.insert(session, stream.clone());
         drop(open);
+        let paths = self.options.all_paths().find(|it| it.stream == path);
+        let messages = &paths.unwrap_or(&self.options.paths).messages;
         Ok(Opened {
+            uri: format!("{messages}?{SESSION}{session}"),
             streams: self,
             session,
             stream,
@@ -135,6 +141,7 @@ pub(super) struct Opened {
     streams: Arc<Streams>,
     session: SessionId,
     stream: Arc<Stream>,
+    uri: String,
 }
 
 impl Opened {
@@ -143,11 +150,8 @@ impl Opened {
     }
 
     /// Where the client is to post, seen from where it opened the stream.
-    pub(super) fn uri(&self) -> String {
-        format!(
-            "{}?{SESSION}{}",
-            self.streams.options.messages_path, self.session
-        )
+    pub(super) fn uri(&self) -> &str {
+        &self.uri
     }
 }
 
