@@ -51,6 +51,9 @@ const LISTS: [Listed; 3] = [
     },
 ];
 
+/// How many times longer than for an answer a notification is waited for: a server may collect changes for a while.
+const LONGER: u32 = 6;
+
 /// How long to listen before looking again whether a notification came.
 const STEP: Duration = Duration::from_millis(50);
 
@@ -86,8 +89,10 @@ pub(super) async fn told(visit: &Visit) -> Outcome {
             Some(at) => seen.extend(after.entries().chain([at])),
             None => {
                 let what = format!(
-                    "`{}` changed, and no `{}` came",
-                    listed.method, listed.notification
+                    "`{}` changed, and no `{}` came within {:?}",
+                    listed.method,
+                    listed.notification,
+                    visit.options.patience * LONGER
                 );
                 return Err(Unmet::broken(what, before.entries().chain(after.entries())));
             }
@@ -112,10 +117,10 @@ fn keys(list: &List, listed: &Listed) -> BTreeSet<String> {
     list.iter().filter_map(key).collect()
 }
 
-/// Waits for the notification as long as for an answer; returns its entry.
+/// Waits for the notification much longer than for an answer; returns its entry.
 async fn announced(visit: &Visit, listed: &Listed) -> Option<usize> {
     let trials = visit.trials().await.ok()?;
-    let until = Instant::now() + visit.options.patience;
+    let until = Instant::now() + visit.options.patience * LONGER;
     loop {
         if let Some(message) = received(&visit.tape, listed.notification).first() {
             return Some(message.at);
