@@ -2,15 +2,19 @@
 //!
 //! Everything that a caller was told is saved is on the disk by then. What was begun and not finished leaves no trace.
 
+mod create;
 mod identity;
+mod read_only;
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+pub(crate) use self::create::DRAFT_PREFIX;
 use self::identity::Identity;
 use crate::limit::WorkLimit;
 use crate::{ContextError, Trouble};
@@ -27,6 +31,8 @@ const REST: Duration = Duration::from_millis(5);
 const MERGED_PAGES: i64 = 500;
 /// How often SQLite asks whether to stop, in steps of its machine: a few times in a millisecond.
 const STEPS: i32 = 4_000;
+/// No database is shorter. SQLite takes a shorter file for a new one.
+const SHORTEST: u64 = 512;
 /// Connections for reading that are kept open.
 const MOST_READERS: usize = 2;
 /// What each connection keeps of the file in memory, in KiB. The system keeps it as well, once for all of them; with the
@@ -38,7 +44,8 @@ const CACHE: i64 = 2_000;
 pub struct Database {
     path: PathBuf,
     identity: Identity,
-    writer: Mutex<Connection>,
+    /// Absent where the file or its folder cannot be written.
+    writer: Option<Mutex<Connection>>,
     readers: Mutex<Vec<Connection>>,
 }
 
@@ -53,19 +60,44 @@ pub enum Fault {
 
 impl Database {
     /// Opens a file, and makes it if there is none; its folder is made as well, for this user only.
+    ///
+    /// A file that is empty or cut short is an error. One that cannot be written can be read.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, ContextError> {
         let path = path.into();
-        if let Some(folder) = path.parent() {
-            make_private_folder(folder)?;
+        if !path.exists() {
+            create::create(&path)?;
         }
-        make_private_file(&path)?;
-        let before = Identity::of(&path);
-        let writer = connect(&path)?;
+        Self::open_existing(&path).map_err(|error| explain(&path, error))
+    }
+
+    fn open_existing(path: &Path) -> Result<Self, ContextError> {
+        if fs::metadata(path).is_ok_and(|file| file.len() < SHORTEST) {
+            return Err(truncated(path, corrupt()));
+        }
+        let before = Identity::of(path);
+        let had_log = has_log(path);
+        let writer = match connect(path) {
+            Ok(writer) => Some(writer).filter(|writer| writer.is_readonly("main") == Ok(false)),
+            Err(ContextError::Storage {
+                trouble: Trouble::ReadOnly,
+                ..
+            }) => None,
+            Err(error) => return Err(error),
+        };
+        // SQLite reads a last page that is not there completely as if it were.
+        if let Some(writer) = &writer
+            && !had_log
+            && is_shorter(writer, path).unwrap_or(false)
+            && !has_log(path)
+        {
+            return Err(truncated(path, corrupt()));
+        }
+        let path = path.to_owned();
         let identity = before.filter(|_| before == Identity::of(&path));
         let database = Self {
             identity: identity.ok_or_else(removed)?,
             path,
-            writer: Mutex::new(writer),
+            writer: writer.map(Mutex::new),
             readers: Mutex::default(),
         };
         database.prepare()?;
@@ -75,6 +107,11 @@ impl Database {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the file or its folder cannot be written.
+    pub fn is_read_only(&self) -> bool {
+        self.writer.is_none()
     }
 
     /// Whether the path still leads to the file that is open. What is written to one that was removed is lost.
@@ -95,7 +132,11 @@ impl Database {
         let mut reader = match kept {
             Some(reader) => reader,
             None => {
-                let reader = connect(&self.path)?;
+                let reader = match self.is_read_only() {
+                    true => read_only::connect(&self.path)
+                        .map_err(|error| ContextError::storage(&self.path, error))?,
+                    false => connect(&self.path)?,
+                };
                 self.check_current()?;
                 reader
             }
@@ -114,7 +155,8 @@ impl Database {
             stop_with(&reader, None::<fn() -> bool>);
         }
         let mut readers = lock(&self.readers);
-        if readers.len() < MOST_READERS {
+        // What is opened without locks sees nothing of what another process writes later.
+        if readers.len() < MOST_READERS && !self.is_read_only() {
             readers.push(reader);
         }
         Ok(done)
@@ -125,7 +167,7 @@ impl Database {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
     ) -> Result<T, ContextError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer()?;
         let run = || {
             let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
             self.check_current()?;
@@ -144,7 +186,7 @@ impl Database {
     /// Leaves no trace in the file of what was removed from it. Says whether that worked: one who reads at the same time
     /// keeps the old pages in use.
     pub(crate) fn scrub(&self) -> Result<bool, ContextError> {
-        let writer = lock(&self.writer);
+        let writer = self.writer()?;
         // Our own readers would keep them in use as well.
         lock(&self.readers).clear();
         let scrub = || {
@@ -162,7 +204,7 @@ impl Database {
 
     /// Moves everything out of the log and empties it. Returns whether that worked: another reader can be in the way.
     pub(crate) fn truncate_log(&self) -> Result<bool, ContextError> {
-        let writer = lock(&self.writer);
+        let writer = self.writer()?;
         lock(&self.readers).clear();
         let checkpoint = "PRAGMA wal_checkpoint (TRUNCATE)";
         let busy = writer.query_row(checkpoint, [], |row| row.get::<_, i64>(0));
@@ -212,6 +254,16 @@ impl Database {
         }
     }
 
+    fn writer(&self) -> Result<MutexGuard<'_, Connection>, ContextError> {
+        match &self.writer {
+            Some(writer) => Ok(lock(writer)),
+            None => {
+                let source = sqlite_error(rusqlite::ffi::SQLITE_READONLY);
+                Err(ContextError::storage(&self.path, source))
+            }
+        }
+    }
+
     fn check_current(&self) -> Result<(), ContextError> {
         self.is_current().then_some(()).ok_or_else(removed)
     }
@@ -246,6 +298,90 @@ pub(crate) fn now() -> i64 {
     since.map_or(0, |since| {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     })
+}
+
+/// Says of a damaged file that it is cut short, if it is.
+fn explain(path: &Path, error: ContextError) -> ContextError {
+    match error {
+        // The file is opened only now: to close it gives up the locks of SQLite.
+        ContextError::Storage {
+            trouble: Trouble::Corrupt,
+            source,
+            ..
+        } if is_truncated(path).unwrap_or(false) => truncated(path, source),
+        error => error,
+    }
+}
+
+/// Whether a file is shorter than its pages, none of which are in the log.
+fn is_shorter(connection: &Connection, path: &Path) -> Result<bool, Box<dyn std::error::Error>> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let length = pragma("page_size")?.saturating_mul(pragma("page_count")?);
+    Ok(length.unsigned_abs() > fs::metadata(path)?.len())
+}
+
+/// Whether something is in the log beside a database.
+fn has_log(path: &Path) -> bool {
+    let log = fs::metadata(beside(path, "-wal"));
+    log.is_ok_and(|log| log.len() > 0)
+}
+
+/// Whether a file is shorter than its header says.
+fn is_truncated(path: &Path) -> io::Result<bool> {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let mut header = Vec::new();
+    let mut file = fs::File::open(path)?;
+    file.by_ref().take(100).read_to_end(&mut header)?;
+    let length = file.metadata()?.len();
+    if header.len() < 100 {
+        let known = header.len().min(MAGIC.len());
+        return Ok(header[..known] == MAGIC[..known]);
+    }
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let pages = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
+    Ok(header.starts_with(MAGIC) && u64::from(pages) * page > length)
+}
+
+fn truncated(path: &Path, source: rusqlite::Error) -> ContextError {
+    ContextError::Storage {
+        path: path.to_owned(),
+        trouble: Trouble::Truncated,
+        source,
+    }
+}
+
+fn corrupt() -> rusqlite::Error {
+    sqlite_error(rusqlite::ffi::SQLITE_CORRUPT)
+}
+
+fn sqlite_error(code: i32) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None)
+}
+
+fn cannot_write(error: &rusqlite::Error) -> bool {
+    Trouble::of(error) == Trouble::ReadOnly
+}
+
+/// A file beside another: its name with a suffix.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Makes sure that a new name is on the disk.
+#[cfg(unix)]
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    path.parent()
+        .map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 fn removed() -> ContextError {
@@ -329,7 +465,7 @@ pub(crate) fn make_private_file(path: &Path) -> Result<(), ContextError> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -60,6 +60,8 @@ pub enum Trouble {
     ReadOnly,
     /// The file is damaged, or no database.
     Corrupt,
+    /// The file is empty or shorter than it was: something in it is lost.
+    Truncated,
     /// Another process kept it locked for too long.
     Busy,
     /// The file was written by a newer version of this program.
@@ -98,7 +100,7 @@ impl ContextError {
 }
 
 impl Trouble {
-    fn of(error: &rusqlite::Error) -> Self {
+    pub(crate) fn of(error: &rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full,
@@ -121,6 +123,9 @@ fn storage_message(trouble: Trouble, path: &Path) -> String {
         }
         Trouble::Corrupt => format!(
             "{path} is damaged or no database; move it away, and import an export if there is one"
+        ),
+        Trouble::Truncated => format!(
+            "{path} is empty or cut short; move it away, and import an export if there is one"
         ),
         Trouble::Busy => format!("{path} is locked by another process; try again in a moment"),
         Trouble::TooNew => format!("{path} was written by a newer version of this program"),

@@ -67,6 +67,9 @@ fn advice(trouble: Trouble) -> &'static str {
         Trouble::Corrupt => {
             "the file that keeps this project's memory is damaged; tell the user to move it away and import an export, if there is one (the server's log names the file)"
         }
+        Trouble::Truncated => {
+            "the file that keeps this project's memory is damaged: it is empty or cut short; tell the user to move it away and import an export, if there is one (the server's log names the file)"
+        }
         Trouble::Busy => {
             "another process keeps the file of this project locked; nothing was saved, try again in a moment"
         }
@@ -141,8 +144,8 @@ mod tests {
 
     #[test]
     fn every_trouble_has_its_advice() {
-        use Trouble::{Busy, Corrupt, Full, Other, ReadOnly, TooNew};
-        for trouble in [Full, ReadOnly, Corrupt, Busy, TooNew, Other] {
+        use Trouble::{Busy, Corrupt, Full, Other, ReadOnly, TooNew, Truncated};
+        for trouble in [Full, ReadOnly, Corrupt, Truncated, Busy, TooNew, Other] {
             assert!(advice(trouble).len() > 40);
         }
     }

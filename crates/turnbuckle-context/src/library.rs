@@ -90,12 +90,25 @@ impl Library {
         &self.folder
     }
 
-    /// Makes the folder, and sees whether something can be kept in it.
+    /// Makes the folder, and sees whether something can be kept in it. One that cannot be written is accepted if something
+    /// is kept in it: that can be read.
     pub fn prepare(&self) -> Result<(), ContextError> {
         make_private_folder(&self.folder)?;
         let probe = self.folder.join(format!(".probe-{}", std::process::id()));
         let done = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe));
-        done.map_err(|error| ContextError::file(&self.folder, error))
+        match done {
+            Err(error) if self.has_anything() => {
+                tracing::warn!(%error, "the data folder cannot be written: nothing will be saved");
+                Ok(())
+            }
+            done => done.map_err(|error| ContextError::file(&self.folder, error)),
+        }
+    }
+
+    fn has_anything(&self) -> bool {
+        let owners = std::fs::read_dir(&self.folder).into_iter().flatten();
+        let mut owners = owners.flatten().map(|owner| owner.path());
+        owners.any(|owner| owner.is_dir())
     }
 
     /// Finds the project of a folder. One that is gone is found if something is kept of it.
@@ -304,6 +317,10 @@ impl Library {
         }
         finish_removal(&mut open, &file)?;
         let database = Arc::new(Database::open(&file)?);
+        if database.is_read_only() {
+            // The next one tries whether it can be written by then.
+            return Ok(database);
+        }
         if open.databases.len() >= MOST_OPEN {
             let oldest = open.databases.iter().min_by_key(|(_, (used, _))| *used);
             if let Some(oldest) = oldest.map(|(file, _)| file.clone()) {

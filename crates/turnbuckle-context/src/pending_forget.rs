@@ -2,7 +2,6 @@
 //!
 //! A process that finds the marker of a dead one finishes its work. The marker says what is to be deleted, and has no text of it.
 
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::ToSql;
 use serde::{Deserialize, Serialize};
 
+use crate::database::sync_folder;
 use crate::locked_file::LockedFile;
 use crate::memory::{Kind, erase};
 use crate::{ContextError, Database};
@@ -99,7 +99,12 @@ impl Marker {
         if !path.exists() {
             return Ok(None);
         }
-        let Some(file) = LockedFile::open(&path).map_err(failed)? else {
+        let file = match LockedFile::open(&path) {
+            // Where nothing can be written, nothing can be finished.
+            Err(error) if is_read_only(&error) => None,
+            opened => opened.map_err(failed)?,
+        };
+        let Some(file) = file else {
             return Ok(None);
         };
         let mut text = Vec::new();
@@ -206,18 +211,11 @@ fn with_condition<T>(
     }
 }
 
+fn is_read_only(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+}
+
 fn marker_path(database: &Path) -> PathBuf {
     database.with_extension(SUFFIX)
-}
-
-/// Makes sure that a new name is on the disk.
-#[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    path.parent()
-        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -17,7 +17,7 @@ pub use self::export::{Exported, export};
 pub use self::forget::{Forget, Forgotten, forget};
 pub use self::import::{BadLine, ImportOptions, Imported, import};
 pub use self::stats::{PlaceStats, Stats, stats};
-use crate::{ContextError, Database, Library, Owner};
+use crate::{ContextError, Database, Library, Owner, Trouble};
 
 /// Which part of an owner's data is meant.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -36,7 +36,7 @@ pub enum Part {
 struct Place {
     /// The id of the project; nothing for what projects share.
     project: Option<String>,
-    /// The folder of the project.
+    /// The folder of the project, unless that cannot be read.
     root: Option<String>,
     database: Arc<Database>,
 }
@@ -94,7 +94,14 @@ fn place(library: &Library, owner: &Owner, project: Option<String>) -> Result<Pl
     let database = library.open_id(owner, &id)?;
     let database = database.ok_or_else(|| ContextError::missing(format!("project `{id}`")))?;
     Ok(Place {
-        root: Some(root(&database)?),
+        root: match root(&database) {
+            // One damaged page hides nothing else.
+            Err(ContextError::Storage {
+                trouble: Trouble::Corrupt,
+                ..
+            }) => None,
+            root => Some(root?),
+        },
         project: Some(id),
         database,
     })

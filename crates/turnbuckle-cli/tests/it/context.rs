@@ -161,3 +161,34 @@ fn forgetting_wants_to_know_what() {
         "{seen}"
     );
 }
+
+#[test]
+fn an_export_of_damaged_data_has_the_rest_and_says_so() {
+    let (stage, _) = remembering();
+    let output = stage.command(&["context", "stats", "--json"]).output();
+    let stats: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let places = stats["places"].as_array().unwrap();
+    let id = places.iter().find_map(|place| place["project"].as_str());
+    let name = format!("{}.db", id.unwrap());
+    fs::write(find(stage.path(), &name).unwrap(), "").unwrap();
+
+    let seen = stage.run(&["context", "export", "--output", "memory.jsonl"]);
+    assert!(
+        seen.contains("2 things of 2 places written to ~/memory.jsonl"),
+        "{seen}"
+    );
+    assert!(seen.contains("empty or cut short"), "{seen}");
+    assert!(seen.contains("the export is not complete"), "{seen}");
+    assert!(seen.ends_with("--- exit 1\n"), "{seen}");
+}
+
+/// Finds a file below a folder by its name.
+fn find(folder: &std::path::Path, name: &str) -> Option<PathBuf> {
+    fs::read_dir(folder).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => find(&path, name),
+            false => path.ends_with(name).then_some(path),
+        }
+    })
+}

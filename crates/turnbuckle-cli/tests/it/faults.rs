@@ -357,30 +357,50 @@ fn a_folder_that_may_not_be_written_is_said() {
         command
     };
     fs::set_permissions(place.stage.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    anyone(&data);
-    let output = run(&["serve", "--stdio", "--data", "data"])
+    let empty = place.stage.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    anyone(&empty);
+    let output = run(&["serve", "--stdio", "--data", "empty"])
         .output()
         .unwrap();
     let seen = place.stage.seen(&output);
     assert!(
-        seen.contains("error: ~/data cannot be used: Permission denied"),
+        seen.contains("error: ~/empty cannot be used: Permission denied"),
         "{seen}"
     );
     assert!(seen.ends_with("--- exit 2\n"), "{seen}");
 
-    // Only what is below may not be written: each call says so, and the server lives on.
-    fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
+    // What is kept can be read. Each call that would write says that it cannot, and the server lives on.
     let owner = place.database().parent().unwrap().to_owned();
     for file in fs::read_dir(&owner).unwrap() {
         anyone(&file.unwrap().path());
     }
     anyone(&owner);
-    let mut server = Wire::start(&mut run(&["serve", "--stdio", "--data", "data"]));
-    let refused = server.call("checkpoint_save", &place.checkpoint("more"));
-    assert_eq!(refused["isError"], true, "{refused}");
-    let text = refused["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("cannot be written"), "{text}");
-    drop(server);
+    for mode in [0o777, 0o555] {
+        fs::set_permissions(&data, fs::Permissions::from_mode(mode)).unwrap();
+        let mut server = Wire::start(&mut run(&["serve", "--stdio", "--data", "data"]));
+        let refused = server.call("checkpoint_save", &place.checkpoint("more"));
+        assert_eq!(refused["isError"], true, "{refused}");
+        let text = refused["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("cannot be written"), "{text}");
+        for (tool, args) in [
+            ("checkpoint_list", json!({ "project_path": place.project })),
+            (
+                "checkpoint_search",
+                json!({ "query": "something to keep", "project_path": place.project }),
+            ),
+        ] {
+            let found = server.call(tool, &args);
+            assert!(found.to_string().contains("something to keep"), "{found}");
+        }
+    }
+    let exported = run(&["context", "export", "--data", "data"])
+        .output()
+        .unwrap();
+    assert!(exported.status.success(), "{exported:?}");
+    let exported = String::from_utf8(exported.stdout).unwrap();
+    assert!(exported.contains("something to keep"), "{exported}");
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&owner, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(bodies(&place.database()), before);
 }

@@ -104,3 +104,86 @@ fn several_can_open_a_new_file_at_once() {
         }
     });
 }
+
+fn trouble(opened: Result<Database, ContextError>) -> Trouble {
+    match opened.unwrap_err() {
+        ContextError::Storage { trouble, .. } => trouble,
+        error => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn a_file_that_is_empty_or_cut_short_is_said_and_left_as_it_is() {
+    let (_folder, path) = in_folder();
+    drop(Database::open(&path).unwrap());
+    let whole = fs::read(&path).unwrap();
+    assert!(whole.len() > 8 * 4096);
+    for length in [
+        0,
+        1,
+        15,
+        16,
+        99,
+        100,
+        511,
+        512,
+        4095,
+        4096,
+        4097,
+        3 * 4096,
+        whole.len() - 1,
+    ] {
+        fs::write(&path, &whole[..length]).unwrap();
+        let opened = Database::open(&path);
+        assert!(opened.is_err(), "{length} of {}", whole.len());
+        let message = opened.as_ref().unwrap_err().to_string();
+        assert!(
+            message.contains("empty or cut short"),
+            "{length}: {message}"
+        );
+        assert_eq!(trouble(opened), Trouble::Truncated, "{length}");
+        assert_eq!(fs::read(&path).unwrap(), &whole[..length]);
+    }
+    fs::write(&path, &whole).unwrap();
+    Database::open(&path).unwrap();
+}
+
+#[test]
+fn a_new_file_leaves_no_other_beside_it() {
+    let (_folder, path) = in_folder();
+    drop(Database::open(&path).unwrap());
+    let names = fs::read_dir(path.parent().unwrap()).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["project.db"]);
+}
+
+/// A database as it is opened where nothing can be written.
+fn without_writer(path: &Path) -> Database {
+    Database {
+        path: path.to_owned(),
+        identity: Identity::of(path).unwrap(),
+        writer: None,
+        readers: Mutex::default(),
+    }
+}
+
+#[test]
+fn what_cannot_be_written_can_be_read() {
+    let (_folder, path) = in_folder();
+    let database = Database::open(&path).unwrap();
+    let insert = "INSERT INTO about VALUES ('root', '/a')";
+    database.write(|db| Ok(db.execute(insert, [])?)).unwrap();
+    drop(database);
+    let before = fs::read(&path).unwrap();
+    let database = without_writer(&path);
+    assert!(database.is_read_only());
+    database.prepare().unwrap();
+    assert_eq!(database.read(|db| Ok(about(db, "root")?)).unwrap(), "/a");
+    let error = database
+        .write(|db| Ok(db.execute(insert, [])?))
+        .unwrap_err();
+    assert!(error.to_string().contains("cannot be written"), "{error}");
+    assert!(database.scrub().is_err() && database.truncate_log().is_err());
+    drop(database);
+    assert_eq!(fs::read(&path).unwrap(), before);
+}

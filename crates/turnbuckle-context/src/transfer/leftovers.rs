@@ -1,12 +1,17 @@
 //! What killed processes left in the folder of an owner.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::Path;
+use std::time::Duration;
 
+use crate::database::DRAFT_PREFIX;
 use crate::locked_file::LockedFile;
 
 /// How the staging files of imports are called: this, `_`, an id and `.tmp`.
 pub(super) const STAGING_PREFIX: &str = "import";
+
+/// A database that was not touched for so long is not being made any more.
+const STALE: Duration = Duration::from_secs(60 * 60);
 
 /// Removes staging files whose import is dead, and logs without a database. Returns whether nothing with text is left: the
 /// staging file of an import that runs stays.
@@ -19,6 +24,9 @@ pub(crate) fn remove(folder: &Path) -> bool {
         };
         if is_staging(name) {
             all_removed &= is_removed(&path);
+        } else if name.starts_with(DRAFT_PREFIX) && is_stale(&entry) {
+            // There is no text in it.
+            let _ = fs::remove_file(&path);
         } else if let Some(database) = database_of_log(name) {
             // SQLite makes the log after the database, so this one has lost it.
             if !folder.join(database).exists() {
@@ -42,6 +50,12 @@ fn is_removed(path: &Path) -> bool {
         // It is locked, or was removed just now.
         _ => !path.exists(),
     }
+}
+
+fn is_stale(entry: &DirEntry) -> bool {
+    let modified = entry.metadata().and_then(|metadata| metadata.modified());
+    let age = modified.ok().and_then(|time| time.elapsed().ok());
+    age.is_some_and(|age| age > STALE)
 }
 
 fn database_of_log(name: &str) -> Option<&str> {

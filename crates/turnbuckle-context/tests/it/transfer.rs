@@ -751,3 +751,63 @@ fn forget_empties_logs_also_where_nothing_matches() {
     assert!(forgotten.traceless);
     assert!(!is_anywhere(house.data.path(), "xylophone"));
 }
+
+#[test]
+fn one_damaged_page_does_not_stop_the_export_of_the_rest() {
+    const ITEMS: u64 = 60;
+    let house = House::empty();
+    for number in 0..ITEMS {
+        let body = format!("number {number} {}", "and some words ".repeat(100));
+        house.save(0, Draft::checkpoint(&body));
+    }
+    house.save(1, Draft::checkpoint("in another project"));
+    let path = house.open(0).path().to_owned();
+    let House {
+        data, library, ada, ..
+    } = house;
+    drop(library);
+    let whole = std::fs::read(&path).unwrap();
+    let (mut damaged, mut empty) = (0, 0);
+    for page in 1..whole.len() / 4096 {
+        let mut bytes = whole.clone();
+        bytes[page * 4096..][..4096].fill(0x5A);
+        std::fs::write(&path, &bytes).unwrap();
+        let library = Library::new(data.path());
+        let mut text = Vec::new();
+        let exported = export(&library, &ada, &Part::Everything, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("in another project"), "page {page}");
+        let items = exported.items - 1;
+        assert_eq!(text.matches("\"kind\"").count() as u64, exported.items);
+        assert!(
+            items == ITEMS || !exported.damaged.is_empty(),
+            "page {page}"
+        );
+        damaged += usize::from(items < ITEMS);
+        empty += usize::from(items == 0);
+        // A leaf has a few items; without the definitions or the root of the table none is found.
+        assert!(items == 0 || items + 8 >= ITEMS, "page {page}: {items}");
+        drop(library);
+    }
+    assert!(damaged > 10, "{damaged}");
+    assert!(empty <= 4, "{empty} pages lose everything");
+    std::fs::write(&path, &whole).unwrap();
+}
+
+#[test]
+fn an_empty_file_is_reported_and_not_filled() {
+    let house = House::furnished();
+    let path = house.open(0).path().to_owned();
+    let House { data, ada, .. } = house;
+    for suffix in ["-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = std::fs::remove_file(name);
+    }
+    std::fs::write(&path, "").unwrap();
+    let library = Library::new(data.path());
+    let exported = export(&library, &ada, &Part::Everything, &mut Vec::new()).unwrap();
+    assert_eq!(exported.damaged.len(), 1);
+    assert!(exported.damaged[0].contains("empty or cut short"));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+}

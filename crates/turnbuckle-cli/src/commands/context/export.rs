@@ -34,8 +34,7 @@ impl Export {
             let mut stdout = BufWriter::new(std::io::stdout().lock());
             let exported = transfer::export(&shelf.library, &shelf.owner, &part, &mut stdout)?;
             stdout.flush()?;
-            tell_damaged(&exported, context);
-            return Ok(());
+            return tell_damaged(&exported, context);
         };
         let file = context.environment.cwd.join(file);
         let target = Target::new(&file).map_err(|error| unwritable(&file, &error))?;
@@ -45,25 +44,31 @@ impl Export {
         drop(writer);
         let kept = written.and_then(|()| target.keep());
         kept.map_err(|error| unwritable(&file, &error))?;
-        tell_damaged(&exported, context);
         if context.options.json {
-            return context.json(&exported);
+            context.json(&exported)?;
+        } else {
+            context.voice.say(&format!(
+                "{} of {} written to {}\n",
+                count(exported.items, "thing"),
+                count(exported.places, "place"),
+                file.display()
+            ));
         }
-        context.voice.say(&format!(
-            "{} of {} written to {}\n",
-            count(exported.items, "thing"),
-            count(exported.places, "place"),
-            file.display()
-        ));
-        Ok(())
+        tell_damaged(&exported, context)
     }
 }
 
-/// A file that could not be read is not in the export, and nobody shall think it is.
-fn tell_damaged(exported: &transfer::Exported, context: &Context) {
+/// Says what could not be read. The export has the rest, and is not complete.
+fn tell_damaged(exported: &transfer::Exported, context: &Context) -> Result {
     for damaged in &exported.damaged {
         let text = format!("not exported: {}\n", plain::line(damaged));
         context.voice.say(&text);
+    }
+    match exported.damaged.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::refused(
+            "the export is not complete: some of the data is damaged",
+        )),
     }
 }
 
