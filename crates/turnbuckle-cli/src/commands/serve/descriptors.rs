@@ -9,7 +9,7 @@ const MODEST: u64 = 10_240;
 pub(super) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     for wanted in [limit.maximum, Some(MODEST)] {
-        let mut raised = limit.clone();
+        let mut raised = limit;
         raised.current = wanted;
         let is_more = match (limit.current, wanted) {
             (None, _) => false,
