@@ -197,6 +197,21 @@ impl Library {
         Ok(entries.filter_map(id).collect())
     }
 
+    /// The files of all databases of an owner, in no order.
+    pub(crate) fn files(&self, owner: &Owner) -> Result<Vec<PathBuf>, ContextError> {
+        let projects = self.projects(owner)?;
+        let names = projects.iter().map(String::as_str);
+        let shared = self.has_shared(owner).then_some(SHARED);
+        let files = names.chain(shared).map(|name| self.file(owner, name));
+        Ok(files.collect())
+    }
+
+    /// Returns the database of a file if it is open. That does not count as a use of it.
+    pub(crate) fn already_open(&self, file: &Path) -> Option<Arc<Database>> {
+        let database = self.lock().databases.get(file)?.1.clone();
+        database.is_current().then_some(database)
+    }
+
     /// Closes a project's file and removes it with everything in it. Says whether there was one.
     pub fn remove(&self, owner: &Owner, id: &str) -> Result<bool, ContextError> {
         Ok(self.remove_all(owner, &[id.to_owned()], false)? > 0)
