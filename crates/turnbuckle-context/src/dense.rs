@@ -86,13 +86,16 @@ impl Desk {
         let owner = owner.clone();
         tokio::spawn(async move {
             let _turn = turn;
-            let go_on = |_| match desk.is_full(&owner) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            let watch = {
+                let desk = desk.clone();
+                move |_| match desk.is_full(&owner) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
             };
             // What is wrong with texts of one kind need not be wrong with the others.
             for of in [Of::Item, Of::Chunk] {
-                match embedding::fill(&database, &*embedder, of, go_on).await {
+                match embedding::fill(&database, &*embedder, of, watch.clone()).await {
                     Ok(_) => {}
                     // There is no room for more, which is not the provider's fault.
                     Err(ContextError::Cancelled) => return,

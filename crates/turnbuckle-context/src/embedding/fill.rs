@@ -36,12 +36,13 @@ pub struct Filled {
 /// Makes embeddings until every text has been tried.
 ///
 /// What is made is kept batch by batch, so that little is lost when it ends early: because `watch` says so
-/// ([`ContextError::Cancelled`]), because the provider fails, or because the future is dropped.
+/// ([`ContextError::Cancelled`]), because the provider fails, or because the future is dropped. `watch` is called before
+/// each batch, on a thread that may block.
 pub async fn fill(
     database: &Arc<Database>,
     embedder: &dyn Embedder,
     of: Of,
-    mut watch: impl FnMut(Progress) -> ControlFlow<()> + Send,
+    mut watch: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
 ) -> Result<Filled, ContextError> {
     let model: Arc<str> = embedder.model().into();
     let covered = on(database, &model, move |db, model| coverage(db, of, model)).await?;
@@ -53,11 +54,14 @@ pub async fn fill(
     let mut patience = Patience::default();
     let mut after = 0;
     loop {
-        if watch(progress).is_break() {
-            return Err(ContextError::Cancelled);
-        }
-        let read = move |db: &Database, model: &str| missing(db, of, model, after, BATCH);
-        let batch = on(database, &model, read).await?;
+        let read = move |db: &Database, model: &str| {
+            if watch(progress).is_break() {
+                return Err(ContextError::Cancelled);
+            }
+            Ok((missing(db, of, model, after, BATCH)?, watch))
+        };
+        let batch;
+        (batch, watch) = on(database, &model, read).await?;
         let Some(last) = batch.last() else {
             return Ok(filled);
         };

@@ -207,9 +207,12 @@ async fn it_can_be_stopped_and_goes_on_later() {
         shelf.item(&format!("{number}"));
     }
     let toy = Toy::new("");
-    let mut seen = Vec::new();
-    let stopped = fill(&shelf.database, &toy, Of::Item, |progress| {
-        seen.push((progress.done, progress.total));
+    let (tell, heard) = std::sync::mpsc::channel();
+    let test_thread = std::thread::current().id();
+    let stopped = fill(&shelf.database, &toy, Of::Item, move |progress| {
+        // It may wait for a disk.
+        assert_ne!(std::thread::current().id(), test_thread);
+        tell.send((progress.done, progress.total)).unwrap();
         match progress.done {
             64 => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
@@ -217,6 +220,7 @@ async fn it_can_be_stopped_and_goes_on_later() {
     })
     .await;
     assert!(matches!(stopped, Err(ContextError::Cancelled)));
+    let seen: Vec<_> = heard.iter().collect();
     assert_eq!(seen, [(0, 70), (32, 70), (64, 70)]);
     assert_eq!(shelf.fill(&toy, Of::Item).await.unwrap().made, 6);
 }
