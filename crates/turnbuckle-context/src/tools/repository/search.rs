@@ -154,27 +154,31 @@ async fn current(
     path: String,
 ) -> Result<(Tree, Freshness, Arc<Database>), ContextError> {
     let whose = owner.clone();
-    let (project, database, known) = desk
+    let (project, known) = desk
         .block(&owner, move |desk| {
-            let (project, database) = desk.open(&whose, &path)?;
+            let (project, database) = desk.look(&whose, &path)?;
+            let Some(database) = database else {
+                return Ok((project, None));
+            };
             let known = refreshed(desk, &whose, &project, &database)?;
-            Ok((project, database, known))
+            Ok((project, known.map(|known| (known, database))))
         })
         .await?;
-    if let Some(known) = known {
+    if let Some((known, database)) = known {
         return Ok((known.tree, known.freshness, database));
     }
-    let its_database = database.clone();
     let whose = owner.clone();
     let work = desk.block_long(&owner, move |desk, limit| {
+        // Before the database is created, which takes room.
         desk.check_quota(&whose)?;
-        first_index(desk, &project, &its_database, limit)
+        let database = desk.library().open(&whose, &project)?;
+        let tree = first_index(desk, &project, &database, limit)?;
+        Ok((tree, database))
     });
     // Others may be indexing for minutes before it is this one's turn.
     let waited = tokio::time::timeout(desk.first_index() + GRACE, work).await;
-    let tree = waited.unwrap_or(Err(ContextError::Cancelled));
-    match tree {
-        Ok(tree) => Ok((tree, Freshness::Fresh, database)),
+    match waited.unwrap_or(Err(ContextError::Cancelled)) {
+        Ok((tree, database)) => Ok((tree, Freshness::Fresh, database)),
         Err(ContextError::Cancelled) => Err(ContextError::refused(
             "this project is not indexed yet and too large to do it within a search; call index_repository first",
         )),

@@ -293,6 +293,16 @@ async fn who_has_reached_the_quota_can_read_and_delete_but_not_add() {
     assert!(text.contains("a.rs"), "{text}");
     assert!(text.contains("not brought up to date"), "{text}");
 
+    let library = Library::new(place.data.path());
+    let databases = || library.projects(&Owner::user("ada")).unwrap().len();
+    let before = databases();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let search = json!({ "query": "weather", "project_path": elsewhere.path() });
+    let failure = peer.call_tool("repository_search", search).await;
+    let failure = failure.expect_failure();
+    assert!(failure.contains("reached its limit"), "{failure}");
+    assert_eq!(databases(), before, "a search made a database");
+
     let listed = call(&mut peer, "collection_list", json!({})).await;
     let name = listed["collections"][0]["name"].clone();
     let args = json!({ "collection_name": name });
