@@ -228,6 +228,7 @@ impl Walk<'_> {
             }
         };
         let Ok(has_rules) = self.rules.enter(&folder, &self.path, &entries) else {
+            count(self.tally, LeftOut::Unreadable);
             return false;
         };
         self.levels.push(Level {

@@ -184,7 +184,9 @@ fn rules_that_are_no_file_are_not_waited_for() {
     let made = std::process::Command::new("mkfifo").arg(pipe).status();
     assert!(made.unwrap().success());
     std::os::unix::fs::symlink("/dev/zero", folder.root().join("b/.ignore")).unwrap();
-    assert_eq!(folder.paths(&[], &[]), ["a.rs"]);
+    let (paths, tally) = folder.walk(&IndexOptions::default());
+    assert_eq!(paths, ["a.rs"]);
+    assert_eq!(tally, Tally::from([(LeftOut::Unreadable, 1)]));
 }
 
 #[test]
