@@ -84,9 +84,10 @@ impl Folder {
         self.0.enter(plain(name)?).map(Self)
     }
 
-    /// Lists what is in it, in the order of the names.
-    pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
-        let mut entries = self.0.entries()?;
+    /// Lists what is in it, in the order of the names. More than `most` entries are
+    /// [`FileTooLarge`](io::ErrorKind::FileTooLarge).
+    pub(crate) fn entries(&self, most: usize) -> io::Result<Vec<Entry>> {
+        let mut entries = self.0.entries(most)?;
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(entries)
     }

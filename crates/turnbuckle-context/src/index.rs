@@ -96,7 +96,7 @@ pub enum LeftOut {
     NotAFile,
     /// Its name is not UTF-8, too long, or holds a secret.
     Name,
-    /// There are more files, or deeper folders, than are indexed.
+    /// There are more files, deeper folders, or folders with more entries, than are indexed.
     Beyond,
 }
 

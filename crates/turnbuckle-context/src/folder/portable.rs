@@ -35,11 +35,14 @@ impl Handle {
         }
     }
 
-    pub(super) fn entries(&self) -> io::Result<Vec<Entry>> {
+    pub(super) fn entries(&self, most: usize) -> io::Result<Vec<Entry>> {
         self.check()?;
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.0)? {
             let entry = entry?;
+            if entries.len() == most {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
             entries.push(Entry {
                 name: entry.file_name(),
                 kind: kind(entry.file_type()?),

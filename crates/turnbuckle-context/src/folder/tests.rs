@@ -62,7 +62,7 @@ fn an_open_folder_stays_what_it_is() {
     fs::rename(path.join("a"), path.join("b")).unwrap();
     symlink("/", path.join("a")).unwrap();
     let names: Vec<_> = folder
-        .entries()
+        .entries(1)
         .unwrap()
         .into_iter()
         .map(|one| one.name)

@@ -54,7 +54,7 @@ impl Handle {
         opened.map(Self).map_err(error)
     }
 
-    pub(super) fn entries(&self) -> io::Result<Vec<Entry>> {
+    pub(super) fn entries(&self, most: usize) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         // The same folder once more, to be read from its beginning.
         let listed = openat(&self.0, ".", LISTED, Mode::empty())?;
@@ -63,6 +63,9 @@ impl Handle {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." {
                 continue;
+            }
+            if entries.len() == most {
+                return Err(io::ErrorKind::FileTooLarge.into());
             }
             let kind = match entry.file_type() {
                 // Some file systems do not say.

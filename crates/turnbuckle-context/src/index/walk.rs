@@ -23,6 +23,8 @@ use crate::folder::{Entry, EntryKind, Folder};
 
 const MOST_DEPTH: usize = 64;
 const MOST_FILES: usize = 200_000;
+/// Names in one folder. All of them are in memory at once; a folder that has more is left out.
+const MOST_ENTRIES: usize = if cfg!(test) { 1_000 } else { MOST_FILES };
 const LONGEST_PATH: usize = 1_000;
 const MOST_PATTERNS: usize = 100;
 const LONGEST_PATTERN: usize = 500;
@@ -110,7 +112,7 @@ pub(super) fn walk(
         root,
         options,
         wanted: Wanted::new(root, options)?,
-        rules: Rules::above(root),
+        rules: Rules::above(root).map_err(unsound_rules)?,
         path: root.to_owned(),
         levels: Vec::new(),
         walked: Walked::Everything,
@@ -162,16 +164,17 @@ impl Walk<'_> {
     fn begin(&mut self, folder: &Folder) -> Result<(), ContextError> {
         let open = || -> io::Result<_> {
             let folder = folder.open_below(Path::new(""))?;
-            let entries = folder.entries()?;
+            let entries = folder.entries(MOST_ENTRIES)?;
             Ok((folder, entries))
         };
-        let (folder, entries) = open().map_err(|error| ContextError::file(self.root, error))?;
-        let entered = self.rules.enter(&folder, &self.path, &entries);
-        let has_rules = entered.map_err(|Unsound| {
-            ContextError::refused(
-                "the `.gitignore` or `.ignore` of the folder is no file, or too large",
-            )
+        let (folder, entries) = open().map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => ContextError::refused(format!(
+                "there are more than {MOST_ENTRIES} files in the folder itself; index its folders one by one"
+            )),
+            _ => ContextError::file(self.root, error),
         })?;
+        let entered = self.rules.enter(&folder, &self.path, &entries);
+        let has_rules = entered.map_err(unsound_rules)?;
         self.levels.push(Level {
             folder,
             entries: entries.into_iter(),
@@ -214,11 +217,15 @@ impl Walk<'_> {
         };
         let open = || -> io::Result<_> {
             let folder = level.folder.enter(name)?;
-            let entries = folder.entries()?;
+            let entries = folder.entries(MOST_ENTRIES)?;
             Ok((folder, entries))
         };
         let (folder, entries) = match open() {
             Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                count(self.tally, LeftOut::Beyond);
+                return false;
+            }
             Err(error) => {
                 if !is_for_good(&error) {
                     self.walked = Walked::Partly;
@@ -286,6 +293,12 @@ impl Walk<'_> {
             }),
         }
     }
+}
+
+fn unsound_rules(Unsound: Unsound) -> ContextError {
+    ContextError::refused(
+        "the `.gitignore` or `.ignore` of the folder, or of one above it in its repository, is no file, is too large or cannot be reached",
+    )
 }
 
 fn is_hidden(name: &OsStr) -> bool {

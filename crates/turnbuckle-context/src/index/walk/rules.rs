@@ -35,35 +35,31 @@ struct Level {
     is_top: bool,
 }
 
-/// The rules of a folder are no file, or too large, so that the folder is not looked at.
+/// The rules of a folder, or of one above it, are no file, too large, or out of reach, so that the folder is not looked at.
 #[derive(Debug)]
 pub(super) struct Unsound;
 
 impl Rules {
     /// The rules that hold in a folder because of those that it is in.
-    pub(super) fn above(root: &Path) -> Self {
+    pub(super) fn above(root: &Path) -> Result<Self, Unsound> {
         let mut rules = Self {
             levels: Vec::new(),
             in_repository: false,
         };
-        let Ok(folders) = Folder::open_with_parents(root) else {
-            return rules;
-        };
+        let folders = Folder::open_with_parents(root).map_err(|_| Unsound)?;
         let has_git = |folder: &Folder| folder.stat(OsStr::new(".git")).is_ok();
-        rules.in_repository = folders.iter().any(has_git);
         // Rules above the folder belong to its repository; above no repository is somebody's home.
-        if rules.in_repository {
-            let mut paths: Vec<&Path> = root.ancestors().skip(1).collect();
-            paths.reverse();
-            for (folder, path) in folders.iter().zip(paths) {
-                let has = |name: &str| folder.stat(OsStr::new(name)).is_ok();
-                if rules.add(folder, path, has).is_err() {
-                    rules.levels.clear();
-                    break;
-                }
-            }
+        let Some(top) = folders.iter().rposition(has_git) else {
+            return Ok(rules);
+        };
+        rules.in_repository = true;
+        let mut paths: Vec<&Path> = root.ancestors().skip(1).collect();
+        paths.reverse();
+        for (folder, path) in folders.iter().zip(paths).skip(top) {
+            let has = |name: &str| folder.stat(OsStr::new(name)).is_ok();
+            rules.add(folder, path, has)?;
         }
-        rules
+        Ok(rules)
     }
 
     /// Adds the rules of a folder that has these entries. Says whether there are any, and so whether to

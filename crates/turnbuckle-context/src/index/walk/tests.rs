@@ -197,3 +197,56 @@ fn very_deep_folders_are_not_entered() {
     assert_eq!(paths, ["a.rs"]);
     assert_eq!(tally, Tally::from([(LeftOut::Beyond, 1)]));
 }
+
+#[test]
+fn a_folder_with_too_many_entries_is_left_out() {
+    let folder = Folder::new(&[("a.rs", "x"), ("large/a.rs", "x"), ("small/a.rs", "x")]);
+    for number in 0..MOST_ENTRIES {
+        fs::File::create(folder.root().join(format!("large/{number}"))).unwrap();
+    }
+    let (paths, tally) = folder.walk(&IndexOptions::default());
+    assert_eq!(paths, ["a.rs", "small/a.rs"]);
+    assert_eq!(tally, Tally::from([(LeftOut::Beyond, 1)]));
+    let refused = walk_below(&folder, "large").unwrap_err();
+    assert!(refused.to_string().contains("more than 1000"), "{refused}");
+}
+
+#[test]
+fn rules_above_a_folder_that_cannot_be_used_refuse_it() {
+    let folder = Folder::new(&[
+        (".git/HEAD", "ref: refs/heads/main"),
+        (".gitignore", "*.log"),
+        ("sub/.gitignore/a", "x"),
+        ("sub/sub/a.log", "x"),
+    ]);
+    let walked = walk_below(&folder, "sub/sub");
+    assert!(walked.unwrap_err().to_string().contains(".gitignore"));
+}
+
+#[test]
+fn rules_above_the_repository_do_not_matter() {
+    let folder = Folder::new(&[
+        (".git/HEAD", "ref: refs/heads/main"),
+        (".gitignore/a", "x"),
+        ("repository/.git/HEAD", "ref: refs/heads/main"),
+        ("repository/.gitignore", "*.log"),
+        ("repository/sub/a.log", "x"),
+        ("repository/sub/a.rs", "x"),
+    ]);
+    let walked = walk_below(&folder, "repository/sub");
+    assert_eq!(walked.unwrap(), ["a.rs"]);
+}
+
+fn walk_below(folder: &Folder, path: &str) -> Result<Vec<String>, ContextError> {
+    let (mut paths, mut tally) = (Vec::new(), Tally::new());
+    let root = folder.root().join(path);
+    walk(
+        &crate::folder::Folder::open(&root).unwrap(),
+        &root,
+        &IndexOptions::default(),
+        &mut tally,
+        &mut || ControlFlow::Continue(()),
+        &mut |found: Found| paths.push(found.path),
+    )?;
+    Ok(paths)
+}
