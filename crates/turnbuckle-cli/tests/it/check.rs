@@ -547,14 +547,7 @@ fn our_context_server_breaks_no_rule_on_stdio() {
 
     let (failed, warned, findings) = broken(
         &stage,
-        &[
-            "--",
-            binary,
-            "serve",
-            "--stdio",
-            "--data",
-            "d",
-        ],
+        &["--", binary, "serve", "--stdio", "--data", "d"],
         6,
     );
 
