@@ -81,7 +81,8 @@ mod tests {
     fn a_part_of_the_list_is_no_phrase() {
         assert!(find(&WORDS.join("\n")).is_empty());
         let phrase = [&WORDS[30..36], &WORDS[3..9]].concat().join(" ");
-        assert_eq!(find(&phrase), [0..phrase.len()]);
+        let found = find(&phrase).pop();
+        assert_eq!(found, Some(0..phrase.len()));
         assert!(find(&"true, false, false, ".repeat(8)).is_empty());
     }
 }
