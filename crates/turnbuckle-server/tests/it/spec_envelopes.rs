@@ -157,12 +157,16 @@ async fn parameters_may_be_left_out_and_are_an_object_if_not() {
                 .send(json!({ "jsonrpc": "2.0", "id": 1, "method": method }))
                 .await;
             assert!(speaker.peer.next().await["result"].is_object(), "{method}");
-            for params in [json!([]), json!(7), json!("{}")] {
+            for (params, code) in [
+                (json!([]), -32602),
+                (json!(7), -32600),
+                (json!("{}"), -32600),
+            ] {
                 speaker
                     .peer
                     .send(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
                     .await;
-                assert_eq!(speaker.peer.next().await["error"]["code"], -32600);
+                assert_eq!(speaker.peer.next().await["error"]["code"], code);
             }
         }
     }
