@@ -18,6 +18,7 @@ use turnbuckle_protocol::RequestId;
 use turnbuckle_protocol::types::{Implementation, LogLevel};
 
 pub(crate) use asking::{Beside, Reply, complete, over_unless};
+pub(crate) use expiry::Begun;
 pub(crate) use reissue::is_lost_response;
 
 use crate::builder::ClientBuilder;

@@ -9,10 +9,8 @@ mod visits;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow::{Break, Continue};
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 use turnbuckle_protocol::Versioned;
 use turnbuckle_protocol::method::Method;
 use turnbuckle_protocol::types::{
@@ -22,9 +20,8 @@ use turnbuckle_protocol::types::{
 pub(crate) use questions::Question;
 
 use crate::call::Options;
-use crate::client::{Beside, Client, Reply, complete, over_unless};
+use crate::client::{Begun, Beside, Client, Reply, complete, over_unless};
 use crate::error::CallError;
-use crate::held::Held;
 use crate::lowered::Lowered;
 
 /// Parameters that can carry answers.
@@ -124,33 +121,6 @@ fn asks_or_fails(reply: &Result<Reply, CallError>) -> bool {
     reply
         .as_ref()
         .map_or(true, |reply| reply.kind == ResultType::InputRequired)
-}
-
-/// When a round began.
-struct Begun {
-    at: Instant,
-    held: Duration,
-}
-
-impl Begun {
-    fn now(options: &Options) -> Self {
-        let (at, held) = (Instant::now(), held(options));
-        Self { at, held }
-    }
-
-    /// Returns what is left for further rounds.
-    fn left(&self, options: &Options) -> Options {
-        let took = self.at.elapsed();
-        let mut left = options.clone();
-        left.spent += took.saturating_sub(held(options) - self.held);
-        left
-    }
-}
-
-/// Returns how long somebody got credentials for a call.
-fn held(options: &Options) -> Duration {
-    let held = options.held.as_deref();
-    held.map(Held::total).unwrap_or_default()
 }
 
 /// The error of a call whose server asks once more than it may.

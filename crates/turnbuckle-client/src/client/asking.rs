@@ -9,7 +9,7 @@ use turnbuckle_protocol::method::{Capability, Method};
 use turnbuckle_protocol::types::{ResultType, ServerCapabilities};
 use turnbuckle_protocol::{RequestId, Versioned};
 
-use super::{Client, expiry::expired};
+use super::{Begun, Client, expiry::expired};
 use crate::answer::{RawJson, RawResult};
 use crate::call::Options;
 use crate::error::{CallError, ConnectError, TransportError};
@@ -72,18 +72,21 @@ impl Client {
     {
         let agreed = self.inner.agreed();
         let mut request = self.request(&agreed, method, params, beside, options)?;
-        let source = match self.exchange(&mut request, options).await {
+        let begun = Begun::now(options);
+        let source = match self.exchange(&mut request, options, &begun).await {
             Err(CallError::Disconnected { source, .. }) => source,
             outcome => return outcome,
         };
         drop(request);
         // Rare, and would make every request as large.
         if begins_anew(&source, &agreed.rules) {
-            let anew = self.ask_anew(agreed, source, method, params, beside, options);
+            let left = begun.left(options);
+            let anew = self.ask_anew(agreed, source, method, params, beside, left);
             return Box::pin(anew).await;
         }
         if self.lost_response(&source, &agreed.rules) {
-            let again = self.reissue(agreed, source, method, params, beside, options);
+            let left = begun.left(options);
+            let again = self.reissue(agreed, source, method, params, beside, left);
             return Box::pin(again).await;
         }
         Err(CallError::Disconnected {
@@ -100,7 +103,8 @@ impl Client {
         method: &'static Method,
         params: &P,
         beside: &Beside<'_>,
-        options: &Options,
+        // Both requests have one total. A new session has a time limit of its own.
+        options: Options,
     ) -> Result<Reply, CallError>
     where
         P: Lowered,
@@ -115,8 +119,9 @@ impl Client {
             disconnected(method.name, source)
         })?;
         let agreed = self.inner.agreed();
-        let mut request = self.request(&agreed, method, params, beside, options)?;
-        self.exchange(&mut request, options).await
+        let mut request = self.request(&agreed, method, params, beside, &options)?;
+        let begun = Begun::now(&options);
+        self.exchange(&mut request, &options, &begun).await
     }
 
     /// Writes a request as the server wants it.
@@ -161,6 +166,7 @@ impl Client {
         &self,
         request: &mut Request,
         options: &Options,
+        begun: &Begun,
     ) -> Result<Reply, CallError> {
         let Request { outgoing, watching } = request;
         let (hub, method) = (&self.inner.hub, outgoing.method);
@@ -168,7 +174,7 @@ impl Client {
         let answer = tokio::select! {
             biased;
             answer = self.inner.transport.request(outgoing, hub) => answer,
-            limit = expired(options, hub, watching.as_ref()) => {
+            limit = expired(options, hub, watching.as_ref(), begun) => {
                 return Err(CallError::TimedOut { method, limit });
             }
         };

@@ -14,13 +14,13 @@ pub(super) fn expired<'c>(
     options: &'c Options,
     hub: &'c Hub,
     watching: Option<&'c Watching>,
+    begun: &'c Begun,
 ) -> impl Future<Output = Duration> + 'c {
     let call = Waiting {
         options,
         hub,
         watching,
-        begun: Instant::now(),
-        held_before: options.held.as_deref().map(Held::total),
+        begun,
     };
     async move {
         while let Some((end, limit)) = call.end() {
@@ -39,8 +39,7 @@ struct Waiting<'c> {
     options: &'c Options,
     hub: &'c Hub,
     watching: Option<&'c Watching>,
-    begun: Instant,
-    held_before: Option<Duration>,
+    begun: &'c Begun,
 }
 
 impl Waiting<'_> {
@@ -57,15 +56,13 @@ impl Waiting<'_> {
 
     /// When it ends, whatever is seen. What somebody took to get credentials does not count.
     fn latest(&self) -> Option<Instant> {
-        let held = self.held().map(Held::total).zip(self.held_before);
-        let held = held.map(|(total, before)| total.saturating_sub(before));
+        let held = held(self.options).saturating_sub(self.begun.held);
         let left = self
             .options
             .patience
             .total
             .saturating_sub(self.options.spent);
-        self.begun
-            .checked_add(left.saturating_add(held.unwrap_or_default()))
+        self.begun.at.checked_add(left.saturating_add(held))
     }
 
     /// When the server was last seen at work.
@@ -73,7 +70,7 @@ impl Waiting<'_> {
     /// One that waits for us is not silent: its question may be before a person who takes time. Nor is one that was not asked
     /// yet, because somebody logs in first.
     fn last_seen(&self) -> Instant {
-        let progress = self.watching.map_or(self.begun, Watching::last_seen);
+        let progress = self.watching.map_or(self.begun.at, Watching::last_seen);
         let awaited = self.hub.last_awaited_by_server();
         let awaited = awaited.max(self.held().and_then(Held::last));
         awaited.map_or(progress, |awaited| awaited.max(progress))
@@ -82,4 +79,31 @@ impl Waiting<'_> {
     fn held(&self) -> Option<&Held> {
         self.options.held.as_deref()
     }
+}
+
+/// When a request was first sent.
+pub(crate) struct Begun {
+    at: Instant,
+    held: Duration,
+}
+
+impl Begun {
+    pub(crate) fn now(options: &Options) -> Self {
+        let (at, held) = (Instant::now(), held(options));
+        Self { at, held }
+    }
+
+    /// Returns what is left of the total for further requests of the same call.
+    pub(crate) fn left(&self, options: &Options) -> Options {
+        let took = self.at.elapsed();
+        let mut left = options.clone();
+        left.spent += took.saturating_sub(held(options).saturating_sub(self.held));
+        left
+    }
+}
+
+/// Returns how long somebody got credentials for a call.
+fn held(options: &Options) -> Duration {
+    let held = options.held.as_deref();
+    held.map(Held::total).unwrap_or_default()
 }

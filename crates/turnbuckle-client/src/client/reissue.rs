@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use turnbuckle_protocol::method::{self, Method};
 
-use super::{Beside, Client, Reply};
+use super::{Begun, Beside, Client, Reply};
 use crate::call::Options;
 use crate::error::{CallError, TransportError};
 use crate::http::HttpError;
@@ -40,7 +40,8 @@ impl Client {
         method: &'static Method,
         params: &P,
         beside: &Beside<'_>,
-        options: &Options,
+        // Both requests have one total.
+        options: Options,
     ) -> Result<Reply, CallError> {
         if !self.is_repeatable(method, beside.name) {
             return Err(CallError::EffectUnknown {
@@ -49,8 +50,9 @@ impl Client {
             });
         }
         tracing::debug!(method = method.name, %lost, "sent again, as its response was lost");
-        let mut request = self.request(&agreed, method, params, beside, options)?;
-        self.exchange(&mut request, options).await
+        let mut request = self.request(&agreed, method, params, beside, &options)?;
+        let begun = Begun::now(&options);
+        self.exchange(&mut request, &options, &begun).await
     }
 
     /// Says whether a request does no more when it is received twice.

@@ -6,11 +6,14 @@ use std::{
         Mutex,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use turnbuckle_client::{CallError, Client};
 use turnbuckle_ledger::req;
+use turnbuckle_protocol::pending::Patience;
 use turnbuckle_protocol::types::{CompleteParams, CompletionReference};
 
 use crate::fake_http::{FakeHttp, Reply, Seen};
@@ -188,4 +191,35 @@ async fn the_first_question_to_a_server_is_asked_again_once() {
         assert_eq!(asked.len(), 2, "{loss:?}");
         assert_ne!(asked[0].json()["id"], asked[1].json()["id"]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_sent_again_has_what_is_left_of_the_total() {
+    let first = AtomicBool::new(true);
+    let fake = server(MODERN, move |seen| {
+        if seen.rpc() != "prompts/list" {
+            return Some(Reply::result(seen, &everything()));
+        }
+        let is_first = first.swap(false, Ordering::SeqCst);
+        Some(Reply::events(move |events| async move {
+            events.text(": begun\n\n");
+            match is_first {
+                true => tokio::time::sleep(Duration::from_secs(40)).await,
+                false => std::future::pending().await,
+            }
+        }))
+    });
+    let client = connect(&fake, MODERN).await;
+    let patience = Patience {
+        silence: Duration::from_secs(60),
+        total: Duration::from_secs(60),
+    };
+
+    let begun = Instant::now();
+    let problem = client.list_prompts(None).patience(patience).await;
+
+    let problem = problem.unwrap_err();
+    assert!(matches!(problem, CallError::TimedOut { .. }), "{problem:?}");
+    assert_eq!(posted(&fake, "prompts/list").len(), 2);
+    assert_eq!(begun.elapsed().as_secs(), 60);
 }
