@@ -15,15 +15,21 @@ use crate::http::HttpError;
 use crate::lifecycle::{Agreed, Rules};
 use crate::lowered::Lowered;
 
-/// The methods that only read, beside all that list.
-const READS: [&str; 7] = [
+/// The methods that only read. Methods of an extension that is not known here may do anything, whatever their name.
+const READS: [&str; 13] = [
     method::SERVER_DISCOVER.name,
+    method::TOOLS_LIST.name,
+    method::RESOURCES_LIST.name,
+    method::RESOURCES_TEMPLATES_LIST.name,
     method::RESOURCES_READ.name,
+    method::PROMPTS_LIST.name,
     method::PROMPTS_GET.name,
     method::COMPLETION_COMPLETE.name,
     method::TASKS_GET.name,
+    method::TASKS_LIST.name,
     "resources/directory/read",
     "skills/get",
+    "skills/list",
 ];
 
 impl Client {
@@ -63,8 +69,13 @@ impl Client {
         if method.name == method::TOOLS_CALL.name {
             return name.is_some_and(|tool| self.inner.tools.is_repeatable(tool));
         }
-        method.name.ends_with("/list") || READS.contains(&method.name)
+        is_read(method)
     }
+}
+
+/// Says whether a method changes nothing.
+fn is_read(method: &Method) -> bool {
+    READS.contains(&method.name)
 }
 
 /// Says whether a request on HTTP was sent, and the connection broke before there was a response to it.
@@ -73,5 +84,25 @@ pub(crate) fn is_lost_response(error: &TransportError) -> bool {
         TransportError::Closed => true,
         TransportError::Http(error) => matches!(**error, HttpError::Broken(_)),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_methods_are_taken_to_change_nothing() {
+        for read in [
+            &method::TOOLS_LIST,
+            &method::TASKS_LIST,
+            &method::PROMPTS_GET,
+        ] {
+            assert!(is_read(read), "{}", read.name);
+        }
+        assert!(is_read(&Method::of_extension("skills/list")));
+        for unknown in ["queue/list", "com.example/list", "tasks/cancel"] {
+            assert!(!is_read(&Method::of_extension(unknown)), "{unknown}");
+        }
     }
 }
