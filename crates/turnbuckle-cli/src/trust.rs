@@ -51,7 +51,8 @@ pub(crate) fn ensure(
         return Err(Failure::not_asked(format!("`{name}` was not approved")));
     }
     let memory = Memory::of(environment);
-    let remembered = memory.remember(&server.file, &digest(server, resolved));
+    let (digest, written) = (digest(server, resolved), written_digest(server));
+    let remembered = memory.remember(&server.file, &digest, &written);
     remembered.map_err(|error| {
         Failure::not_asked(format!("the answer cannot be remembered: {error}"))
             .hint("use `--yes` to go on without")
@@ -62,6 +63,13 @@ pub(crate) fn ensure(
 pub(crate) fn is_approved(server: &Server, resolved: &Entry, environment: &Environment) -> bool {
     server.scope == Scope::User
         || Memory::of(environment).knows(&server.file, &digest(server, resolved))
+}
+
+/// Says whether the user agreed to a definition as it is written, whatever it leads to by now. No file that the definition
+/// names is looked at.
+pub(crate) fn is_known(server: &Server, environment: &Environment) -> bool {
+    server.scope == Scope::User
+        || Memory::of(environment).knows_written(&server.file, &written_digest(server))
 }
 
 fn no_terminal(question: &Question) -> Failure {
@@ -111,13 +119,28 @@ pub(crate) fn quoted(word: &str) -> String {
 /// A command: all members as they are written, the file that the program is, its folder, the variables of its `envFile`. A
 /// URL: all members as they are written, and the host that it leads to. Values of the user's variables are not part of it.
 fn digest(server: &Server, resolved: &Entry) -> String {
-    let pairs = |pairs: &[(String, Secret)]| -> Value {
-        let pairs = pairs.iter();
-        pairs
-            .map(|(name, value)| json!([name, value.reveal()]))
-            .collect()
+    // The debug form of a path keeps what is not Unicode apart.
+    let leads_to = match resolved {
+        Entry::Start(start) => json!({
+            "program": format!("{:?}", start.lookup.program),
+            "folder": format!("{:?}", start.folder(server)),
+            "envFile": format!("{:?}", start.lookup.env_file),
+            "envOfFile": pairs(&start.lookup.env_of_file),
+        }),
+        Entry::Remote(remote) => json!({ "origin": origin(&remote.url) }),
     };
-    let written = match &server.entry {
+    let mut all = written(server);
+    all["leadsTo"] = leads_to;
+    state::digest([all.to_string().as_str()])
+}
+
+/// Returns what stands for a definition as it is written.
+fn written_digest(server: &Server) -> String {
+    state::digest([written(server).to_string().as_str()])
+}
+
+fn written(server: &Server) -> Value {
+    let members = match &server.entry {
         Entry::Start(start) => json!({
             "command": start.program,
             "args": start.arguments,
@@ -132,24 +155,19 @@ fn digest(server: &Server, resolved: &Entry) -> String {
             "headersFromEnv": remote.from_env,
         }),
     };
-    // The debug form of a path keeps what is not Unicode apart.
-    let leads_to = match resolved {
-        Entry::Start(start) => json!({
-            "program": format!("{:?}", start.lookup.program),
-            "folder": format!("{:?}", start.folder(server)),
-            "envFile": format!("{:?}", start.lookup.env_file),
-            "envOfFile": pairs(&start.lookup.env_of_file),
-        }),
-        Entry::Remote(remote) => json!({ "origin": origin(&remote.url) }),
-    };
-    let all = json!({
+    json!({
         "file": format!("{:?}", server.file),
         "name": server.name,
         "transport": server.entry.transport(),
-        "written": written,
-        "leadsTo": leads_to,
-    });
-    state::digest([all.to_string().as_str()])
+        "written": members,
+    })
+}
+
+fn pairs(pairs: &[(String, Secret)]) -> Value {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(name, value)| json!([name, value.reveal()]))
+        .collect()
 }
 
 /// Returns a URL without what stands behind its host and port.

@@ -65,9 +65,22 @@ fn state(server: &Server, found: &Found, environment: &Environment) -> &'static 
 }
 
 fn is_approved(server: &Server, environment: &Environment) -> bool {
-    // What cannot be resolved cannot be used either.
-    let resolved = server.resolve(environment);
-    resolved.is_ok_and(|resolved| trust::is_approved(server, &resolved, environment))
+    is_approved_as(server, environment, || {
+        // What cannot be resolved cannot be used either.
+        server.resolve(environment).ok()
+    })
+}
+
+/// Resolves a definition only if the user agreed to it as it is written: the paths in it can lead to other machines.
+fn is_approved_as(
+    server: &Server,
+    environment: &Environment,
+    resolve: impl FnOnce() -> Option<Entry>,
+) -> bool {
+    if !trust::is_known(server, environment) {
+        return false;
+    }
+    resolve().is_some_and(|resolved| trust::is_approved(server, &resolved, environment))
 }
 
 fn document(found: &Found, environment: &Environment) -> Value {

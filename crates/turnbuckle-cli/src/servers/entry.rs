@@ -112,6 +112,21 @@ impl Start {
         }
     }
 
+    /// Refuses paths of a project where the program would be looked for on another machine.
+    fn check_local(
+        &self,
+        expansion: &Expansion<'_>,
+        environment: &Environment,
+    ) -> Result<(), ExpandError> {
+        expansion.check_local("command", &self.program)?;
+        expansion.check_local("cwd", self.cwd.as_deref().unwrap_or_default())?;
+        let path = self.own_search_path(environment).unwrap_or_default();
+        for entry in std::env::split_paths(path) {
+            expansion.check_local("PATH", &entry.to_string_lossy())?;
+        }
+        Ok(())
+    }
+
     /// Returns the variables that are set for the program; of two with the same name the last one counts.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.lookup.env_of_file.iter().chain(&self.env);
@@ -130,8 +145,10 @@ impl Server {
 
     /// Returns how to reach the server, with its variables replaced by what they stand for.
     pub(crate) fn resolve(&self, environment: &Environment) -> Result<Entry, ExpandError> {
-        let mut entry = self.expand(&Expansion::new(self, environment))?;
+        let expansion = Expansion::new(self, environment);
+        let mut entry = self.expand(&expansion)?;
         if let Entry::Start(start) = &mut entry {
+            start.check_local(&expansion, environment)?;
             start.lookup.program = start.find_program(self, environment);
             // What the user agrees to is a file, so there has to be one.
             if start.lookup.program.is_none() && self.scope == Scope::Project {
@@ -152,7 +169,9 @@ impl Server {
 fn expand_start(start: &Start, expansion: &Expansion<'_>) -> Result<Start, ExpandError> {
     let mut lookup = Lookup::default();
     if let Some(file) = &start.env_file {
-        let file = expansion.folder().join(expansion.text(file)?);
+        let file = expansion.text(file)?;
+        expansion.check_local("envFile", &file)?;
+        let file = expansion.folder().join(file);
         lookup.env_of_file = expansion.env_file(&file)?;
         lookup.env_file = Some(file);
     }

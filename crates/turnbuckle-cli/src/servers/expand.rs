@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
 use super::source::Variables;
-use super::{Server, read};
-use crate::environment::Environment;
+use super::{Scope, Server, read};
+use crate::environment::{Environment, Platform};
 use crate::secret::Secret;
 
 /// Why a value could not be had.
@@ -27,6 +27,11 @@ pub(crate) enum ExpandError {
     /// A file of variables cannot be used.
     #[error("the file of variables {0} cannot be read: {1}")]
     EnvFile(String, String),
+    /// A path of a project would be looked for on another machine, or is a device.
+    #[error(
+        "its `{0}` is a network or device path, which is not used for a server of a project: {1}"
+    )]
+    Network(&'static str, String),
     /// No file is what a project's command would run.
     #[error("there is no program `{0}`")]
     NoProgram(String),
@@ -96,6 +101,19 @@ impl<'a> Expansion<'a> {
         &self.server.folder
     }
 
+    /// Refuses a path of a project that leads to another machine or to a device: on Windows merely to look for such a file
+    /// sends the user's credentials there.
+    pub(super) fn check_local(&self, member: &'static str, path: &str) -> Result<(), ExpandError> {
+        let is_risky = self.server.scope == Scope::Project
+            && self.environment.platform == Platform::Windows
+            && is_network_path(path)
+            && !Path::new(path).starts_with(self.folder());
+        match is_risky {
+            true => Err(ExpandError::Network(member, path.to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// Reads a file of `NAME=value` lines.
     pub(super) fn env_file(&self, file: &Path) -> Result<Vec<(String, Secret)>, ExpandError> {
         let (text, _) = read::regular_file(file, MAX_ENV_FILE)
@@ -148,6 +166,14 @@ impl<'a> Expansion<'a> {
         };
         value.ok_or_else(|| ExpandError::Unknown(name.to_owned()))
     }
+}
+
+/// Says whether Windows takes a path for one of another machine or of a device, as `\\host\share`, `//host/share`, `\\.\` and `\??\`.
+fn is_network_path(path: &str) -> bool {
+    let path = path.trim_start_matches('"');
+    let is_separator = |letter: char| letter == '/' || letter == '\\';
+    let rest = path.strip_prefix(is_separator);
+    rest.is_some_and(|rest| rest.starts_with(is_separator) || rest.starts_with("??"))
 }
 
 fn name_length(text: &str) -> usize {

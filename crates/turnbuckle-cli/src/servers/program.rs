@@ -29,15 +29,24 @@ impl Start {
 
     /// Returns the `PATH` of the child: its own, or else the user's.
     fn search_path<'a>(&'a self, environment: &'a Environment) -> Option<&'a str> {
-        let is_path = |name: &str| match environment.platform {
-            Platform::Windows => name.eq_ignore_ascii_case("PATH"),
-            Platform::Linux | Platform::MacOs => name == "PATH",
-        };
-        let own = self.variables().filter(|(name, _)| is_path(name));
         let users = environment.vars.iter();
-        let mut users = users.filter(|(name, _)| is_path(name));
+        let mut users = users.filter(|(name, _)| is_path(name, environment));
         let users = users.next().map(|(_, value)| value.as_str());
-        own.last().map(|(_, value)| value).or(users)
+        self.own_search_path(environment).or(users)
+    }
+
+    /// Returns the `PATH` that the definition sets.
+    pub(super) fn own_search_path(&self, environment: &Environment) -> Option<&str> {
+        let own = self.variables();
+        let own = own.filter(|(name, _)| is_path(name, environment));
+        own.last().map(|(_, value)| value)
+    }
+}
+
+fn is_path(name: &str, environment: &Environment) -> bool {
+    match environment.platform {
+        Platform::Windows => name.eq_ignore_ascii_case("PATH"),
+        Platform::Linux | Platform::MacOs => name == "PATH",
     }
 }
 

@@ -553,3 +553,44 @@ fn secrets_do_not_show_in_debug_output() {
 
     assert!(!format!("{found:?}").contains("hunter2"));
 }
+
+#[test]
+fn network_and_device_paths_of_a_project_are_refused_on_windows() {
+    let members = [
+        r#""command": "x", "envFile": "\\\\evil\\share\\.env""#,
+        r#""command": "x", "envFile": "//evil/share/.env""#,
+        r#""command": "x", "cwd": "/\\evil/share""#,
+        r#""command": "x", "env": {"Path": "\\\\evil\\share"}"#,
+        r#""command": "x", "cwd": "\\\\.\\pipe\\a""#,
+        r#""command": "\\??\\UNC\\evil\\share\\x""#,
+    ];
+    for members in members {
+        let home = Home::new();
+        let definition = format!(r#"{{"mcpServers": {{"a": {{{members}}}}}}}"#);
+        home.write(".mcp.json", &definition);
+        let mut environment = home.environment("");
+        environment.platform = Platform::Windows;
+        let found = find(&environment, None);
+
+        let error = resolved(&found, "a", &environment).unwrap_err();
+
+        let is_refused = matches!(error, ExpandError::Network(..));
+        assert!(is_refused, "{members}: {error:?}");
+    }
+}
+
+#[test]
+fn a_file_of_variables_below_the_project_is_read_wherever_the_project_is() {
+    let home = Home::new();
+    home.write(
+        ".vscode/mcp.json",
+        r#"{"servers": {"a": {"command": "./x", "envFile": "/${workspaceFolder}/.env"}}}"#,
+    );
+    home.write(".env", "A=1\n");
+    let mut environment = home.environment("");
+    environment.platform = Platform::Windows;
+
+    let entry = resolved(&find(&environment, None), "a", &environment);
+
+    assert!(entry.is_ok(), "{entry:?}");
+}

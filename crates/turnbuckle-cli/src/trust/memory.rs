@@ -24,6 +24,9 @@ struct Agreed {
 struct Definition {
     file: PathBuf,
     digest: String,
+    /// Stands for the definition as it is written; absent in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    written: Option<String>,
 }
 
 impl Memory {
@@ -41,8 +44,20 @@ impl Memory {
         agreed.any(|known| known.file == file && known.digest == digest)
     }
 
+    /// Says whether the user may have agreed to a definition that is written like this.
+    pub(super) fn knows_written(&self, file: &Path, written: &str) -> bool {
+        let mut agreed = self.read().agreed.into_iter();
+        agreed.any(|known| {
+            known.file == file
+                && known
+                    .written
+                    .as_deref()
+                    .is_none_or(|known| known == written)
+        })
+    }
+
     /// Keeps in mind that the user agreed, in place of what they agreed to in this file under the same digest.
-    pub(crate) fn remember(&self, file: &Path, digest: &str) -> io::Result<()> {
+    pub(super) fn remember(&self, file: &Path, digest: &str, written: &str) -> io::Result<()> {
         let Some(place) = &self.file else {
             return Err(io::Error::other("there is no home folder"));
         };
@@ -50,6 +65,7 @@ impl Memory {
         all.agreed.push(Definition {
             file: file.to_owned(),
             digest: digest.to_owned(),
+            written: Some(written.to_owned()),
         });
         state::write(place, &serde_json::to_vec_pretty(&all)?)
     }

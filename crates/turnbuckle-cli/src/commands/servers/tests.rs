@@ -44,6 +44,16 @@ fn an_approved_server_is_listed_as_such() {
         super::state(&found.servers[0], &found, &environment)
     };
     assert_eq!(state(), "not approved");
+    let is_resolved = || {
+        let found = servers::find(&environment, None);
+        let mut is_resolved = false;
+        is_approved_as(&found.servers[0], &environment, || {
+            is_resolved = true;
+            None
+        });
+        is_resolved
+    };
+    assert!(!is_resolved(), "the paths in it may lead anywhere");
 
     let found = servers::find(&environment, None);
     let server = &found.servers[0];
@@ -53,6 +63,37 @@ fn an_approved_server_is_listed_as_such() {
     trust::ensure(server, &resolved, &environment, asking).unwrap();
 
     assert_eq!(state(), "approved");
+    assert!(is_resolved());
     home.write("work/.mcp.json", &definition("http://b.example"));
     assert_eq!(state(), "not approved");
+    assert!(!is_resolved(), "the paths in it may lead anywhere");
+}
+
+#[test]
+fn what_an_earlier_version_remembered_is_listed_as_approved() {
+    let home = Home::new();
+    home.write("work/.git/HEAD", "");
+    home.write(
+        "work/.mcp.json",
+        r#"{"mcpServers": {"a": {"url": "http://a.example"}}}"#,
+    );
+    let environment = home.environment("work");
+    let found = servers::find(&environment, None);
+    let server = &found.servers[0];
+    let resolved = server.resolve(&environment).unwrap();
+    let (mut typed, mut shown) = ("y\n".as_bytes(), Vec::new());
+    let asking = trust::Asking::Terminal(&mut typed, &mut shown);
+    trust::ensure(server, &resolved, &environment, asking).unwrap();
+
+    let file = ".local/state/turnbuckle/trust.json";
+    let text = std::fs::read_to_string(home.path().join(file)).unwrap();
+    let mut memory: Value = serde_json::from_str(&text).unwrap();
+    let removed = memory["agreed"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("written");
+    assert!(removed.is_some());
+    home.write(file, &memory.to_string());
+
+    assert_eq!(state(server, &found, &environment), "approved");
 }
