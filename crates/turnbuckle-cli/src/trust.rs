@@ -2,7 +2,8 @@
 //!
 //! A file of a project can be anybody's: a command in it would run as the user, and a URL would get the user's arguments,
 //! tokens and variables. So each server is shown and asked for once. The answer is remembered for this file and exactly
-//! this definition, with everything that it leads to: [`digest`].
+//! this definition, with the files, variables and hosts that it leads to: [`digest`]. The content of the program is not part
+//! of it, nor that of any file that the program reads: when they change, nobody is asked again.
 
 mod memory;
 mod question;
@@ -88,6 +89,9 @@ fn ask(question: &Question, reader: &mut dyn BufRead, writer: &mut dyn Write) ->
     // Last, so that a long definition cannot move it out of sight.
     if let Some(text) = &question.warning {
         writeln!(writer, "{}", warning(text))?;
+    }
+    if let Some(rows) = &question.summary {
+        writeln!(writer, "{}", plain::block(rows))?;
     }
     loop {
         write!(writer, "{} [y/n] ", style::paint(style::NAME, "Use it?"))?;

@@ -27,7 +27,14 @@ pub(super) struct Question {
     pub(super) rows: String,
     /// Why it needs a second look, if it does.
     pub(super) warning: Option<String>,
+    /// What runs, or where requests go, once more if the rows are many.
+    pub(super) summary: Option<String>,
 }
+
+/// Lines of a definition beyond which the first ones may be out of sight at the question.
+const MOST_LINES: usize = 10;
+/// Letters of a command that are repeated.
+const LONGEST_REPEATED: usize = 300;
 
 /// Columns before the value of a row.
 const INDENT: usize = 12;
@@ -55,12 +62,43 @@ impl Question {
         rows.add("reads", &variables.join(", "));
         risky.sort();
         risky.dedup();
+        let lines = rows.text.lines().count() + risky.len();
+        let summary = (lines > MOST_LINES).then(|| summary(server, resolved, view));
         let file = plain::line(&server.file.display().to_string());
         let name = plain::line(&server.name);
         Self {
             rows: format!("{file} says that `{name}` is\n\n{}\n", rows.text),
             warning: (!risky.is_empty()).then(|| warning(&risky)),
+            summary,
         }
+    }
+}
+
+/// Repeats what decides most.
+fn summary(server: &Server, resolved: &Entry, view: View) -> String {
+    let mut rows = Rows::new(view);
+    match (&server.entry, resolved) {
+        (Entry::Start(written), Entry::Start(start)) => {
+            rows.add("command", &shortened(&command_line(written)));
+            rows.program(start);
+        }
+        (Entry::Remote(written), _) | (_, Entry::Remote(written)) => {
+            rows.add("URL", &shortened(&written.url));
+        }
+    }
+    rows.text
+}
+
+fn command_line(start: &Start) -> String {
+    let words = std::iter::once(&start.program).chain(&start.arguments);
+    let words: Vec<_> = words.map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_REPEATED) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -108,13 +146,15 @@ impl Rows {
         }
     }
 
-    fn command(&mut self, server: &Server, written: &Start, start: &Start) {
-        let words = std::iter::once(&written.program).chain(&written.arguments);
-        let words: Vec<_> = words.map(|word| quoted(word)).collect();
-        self.add("command", &words.join(" "));
+    fn program(&mut self, start: &Start) {
         if let Some(program) = &start.lookup.program {
             self.add("program", &program.display().to_string());
         }
+    }
+
+    fn command(&mut self, server: &Server, written: &Start, start: &Start) {
+        self.add("command", &command_line(written));
+        self.program(start);
         self.add("in", &start.folder(server).display().to_string());
         // As they are written: what a variable in them stands for may be a secret of the user's.
         let pairs = written.env.iter();

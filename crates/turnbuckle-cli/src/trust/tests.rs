@@ -344,3 +344,23 @@ fn a_broken_memory_is_asked_again() {
     check(&home, Some("y\n")).0.unwrap();
     check(&home, Some("")).0.unwrap();
 }
+
+#[test]
+fn a_long_definition_ends_with_its_command_and_program() {
+    let env: serde_json::Map<_, _> = (0..300).map(|n| (format!("LD_{n}"), "1".into())).collect();
+    let definition = serde_json::json!({"mcpServers": {"weather": {
+        "command": "serve", "args": ["a".repeat(5_000)], "env": env,
+    }}});
+
+    let (_, shown) = check(&project(&definition.to_string()), Some("n\n"));
+
+    let lines: Vec<_> = shown.trim_end().lines().collect();
+    let end = &lines[lines.len() - 10..];
+    let has_command = end.iter().any(|line| line.starts_with("  command   serve"));
+    assert!(has_command, "{end:#?}");
+    assert_eq!(
+        end[7..],
+        ["  program   ~/bin/serve", "", "Use it? [y/n]"],
+        "{end:#?}"
+    );
+}
