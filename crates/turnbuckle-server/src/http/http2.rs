@@ -104,14 +104,15 @@ pub(super) async fn serve<I>(
             ended = connection.as_mut() => break ended,
             () = silence.as_mut() => break Ok(()),
             () = idle.as_mut() => {
+                let now = Instant::now();
+                let allowed = if is_closing { GOODBYE } else { next };
+                let passed = activity.idle_for(now).unwrap_or_default();
+                if passed < allowed {
+                    idle.as_mut().reset(now + (allowed - passed));
+                    continue;
+                }
                 if is_closing {
                     break Ok(());
-                }
-                let now = Instant::now();
-                let passed = activity.idle_for(now).unwrap_or_default();
-                if passed < next {
-                    idle.as_mut().reset(now + (next - passed));
-                    continue;
                 }
                 is_closing = true;
                 own_link.close();
@@ -122,6 +123,7 @@ pub(super) async fn serve<I>(
                 is_closing = true;
                 own_link.close();
                 connection.as_mut().graceful_shutdown();
+                idle.as_mut().reset(Instant::now() + GOODBYE);
             }
         }
     };

@@ -11,7 +11,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use turnbuckle_server::{
     Server, Tool, ToolError,
     http::{Http, memory},
@@ -162,4 +162,30 @@ async fn a_connection_with_an_open_stream_does_not_end() {
     assert!(!connection.is_finished());
     drop(stream);
     connection.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_requests_of_an_old_connection() {
+    let (connector, listener) = memory();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let http = Http::new(server()).shutdown_timeout(Duration::from_secs(90));
+    let serving = tokio::spawn(http.serve_until(listener, async { drop(stopped.await) }));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+    answer.into_body().collect().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    // The tool sleeps for a minute.
+    let calling =
+        tokio::spawn(async move { call(&mut sender, "localhost", "sleep", json!({})).await });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+
+    drop(stop);
+
+    // Past the time at which the connection would have ended without a request.
+    let answer = calling.await.unwrap();
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&answer).contains("awake"));
+    serving.await.unwrap().unwrap();
 }
