@@ -110,8 +110,9 @@ impl HttpSse {
 impl HttpSse {
     /// Limits the streams of one caller at one time; 100 unless set. Beyond, it is answered with status 429.
     ///
-    /// A caller is a principal or, without one, an address, as for [sessions](super::Http#one-caller-and-all-others). Addresses
-    /// that may be those of a reverse proxy have no limit but that of [all streams](Self::max_streams).
+    /// A caller is a principal or, without one, an address, as for [sessions](super::Http#one-caller-and-all-others). An address
+    /// that may be that of a reverse proxy may have nine tenths of [all streams](Self::max_streams) instead: open streams
+    /// are never ended for others, so some are left for those.
     #[must_use]
     pub fn max_streams_per_caller(mut self, streams: usize) -> Self {
         self.max_streams_per_caller = streams;
@@ -121,7 +122,7 @@ impl HttpSse {
     /// Returns how many streams a caller may have.
     fn streams_of(&self, owner: &SessionOwner) -> usize {
         match owner.is_shared() {
-            true => self.max_streams,
+            true => self.max_streams - self.max_streams / 10,
             false => self.max_streams.min(self.max_streams_per_caller),
         }
     }

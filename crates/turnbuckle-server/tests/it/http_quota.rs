@@ -299,6 +299,33 @@ async fn one_caller_does_not_take_all_streams_of_the_older_transport() {
     assert_eq!(open(1).await.status(), 200);
 }
 
+#[tokio::test]
+async fn a_shared_address_leaves_streams_of_the_older_transport_to_others() {
+    let http = Http::new(server()).http_sse(HttpSse::new().max_streams(20));
+    let caller = Caller::of(http);
+    let open = async |address: [u8; 4]| {
+        let request = http::Request::get("/sse")
+            .header("host", "localhost")
+            .header("accept", "text/event-stream")
+            .extension(SocketAddr::from((address, 1000)));
+        caller.send(request, "").await
+    };
+    let mut held = Vec::new();
+    for _ in 0..18 {
+        held.push(open([127, 0, 0, 1]).await);
+        assert_eq!(held.last().unwrap().status(), 200);
+    }
+
+    let refused = open([127, 0, 0, 1]).await;
+
+    assert_eq!(refused.status(), 429);
+    for _ in 0..2 {
+        held.push(open([203, 0, 113, 1]).await);
+        assert_eq!(held.last().unwrap().status(), 200);
+    }
+    assert_eq!(open([203, 0, 113, 1]).await.status(), 503);
+}
+
 /// Counts warnings.
 #[derive(Clone, Default)]
 struct Warnings(Arc<AtomicUsize>);
