@@ -108,7 +108,8 @@ pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
 /// which for IPv6 is the network of 64 bits. A caller may have 1,000 of the 10,000 sessions, as
 /// [`SessionLimits`](turnbuckle_store::SessionLimits) of the server's store say. If it begins another, the idle one that it
 /// used longest ago ends; where the table is full, the caller with most sessions loses an idle one, unless that would leave
-/// it with fewer than the caller that gets the place. A session is idle without an open stream, a running request, a
+/// it with fewer than the caller that gets the place. Large client profiles and subscriptions have limits of bytes, and
+/// idle sessions make room for them in the same way. A session is idle without an open stream, a running request, a
 /// running task and a connection that used it last; one that is not is never ended. If nothing can be ended, `initialize`
 /// is answered with status 429, or 503 where the table is full, and `Retry-After`. Sessions that ended are answered with
 /// 404, on which clients begin anew.

@@ -34,7 +34,9 @@ pub use events::{Event, EventId, EventIdText, Events, InvalidEventId, Replay, St
 pub use journal::{Claim, ClaimToken, JournalId, Journals};
 pub use limits::{BusLimits, EventLimits, JournalLimits, Limits, SessionLimits, TaskLimits};
 pub use random::{InvalidId, OwnRandomness};
-pub use session::{ClientProfile, SessionChange, SessionId, SessionOwner, SessionRecord, Sessions};
+pub use session::{
+    ClientProfile, SessionChange, SessionId, SessionOwner, SessionRecord, SessionRoom, Sessions,
+};
 pub use task::{NewTask, TaskAnswer, TaskChange, TaskId, TaskOutcome, TaskRecord, Tasks};
 
 /// What the methods of a store return: nothing happens until it is awaited.

@@ -43,23 +43,26 @@ pub trait Sessions: Send + Sync {
     /// Ends a session; says whether there was one.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Ends one idle session, so that `owner` can create another, and returns its id; `None` if there is nothing to end.
+    /// Ends one idle session to make room, and returns its id; `None` if there is nothing to end.
     ///
-    /// Called after [`create`](Self::create) failed. An owner that holds as many sessions as it may loses one of its own.
-    /// Otherwise, in a full store, the largest owner loses one, then the next largest, as long as it still holds at least
-    /// as many as `owner` will; if none of them has an idle session, `owner` loses one of its own. Within an owner, sessions
-    /// whose handshake is not done go first, then those that were unused for longest. In a store that is not full, an owner
-    /// that may create more sessions makes nobody lose one.
+    /// Called after [`create`](Self::create), or [`update`](Self::update) with a subscription, found no room. An owner
+    /// that holds as many sessions as it may loses one of its own. Otherwise, in a full store, the largest owner loses one,
+    /// then the next largest, as long as it still holds at least as many as the owner that needs room will; if none of them
+    /// has an idle session, that owner loses one of its own. Within an owner, sessions whose handshake is not done go first,
+    /// then those that were unused for longest.
+    ///
+    /// Where bytes are lacking it is the same, with two differences: the largest owner is the one with most bytes, and
+    /// only a session ends that alone frees enough of them. Where nothing is lacking, nobody loses a session.
     ///
     /// `in_use` says which sessions this process uses at the moment: those are never ended. A store that several
     /// processes share must also leave out what the others use, for example everything that was loaded within the last
     /// minute. Unless implemented, nothing is ended.
     fn evict<'a>(
         &'a self,
-        owner: &'a SessionOwner,
+        needed: SessionRoom<'a>,
         in_use: &'a (dyn Fn(&SessionId) -> bool + Send + Sync),
     ) -> BoxFuture<'a, Result<Option<SessionId>, StoreError>> {
-        let _ = (owner, in_use);
+        let _ = (needed, in_use);
         Box::pin(async { Ok(None) })
     }
 
@@ -78,6 +81,31 @@ random_id! {
     ///
     /// `Debug` shows only the beginning, because whoever knows all of it can speak in its name.
     SessionId
+}
+
+/// What room is needed for.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum SessionRoom<'a> {
+    /// Another session.
+    Session(&'a SessionRecord),
+    /// Another subscription in a session.
+    Subscription {
+        /// Whose session it is.
+        owner: &'a SessionOwner,
+        /// What is subscribed to.
+        uri: &'a str,
+    },
+}
+
+impl<'a> SessionRoom<'a> {
+    /// Whose quota it counts against.
+    pub fn owner(self) -> &'a SessionOwner {
+        match self {
+            Self::Session(record) => &record.owner,
+            Self::Subscription { owner, .. } => owner,
+        }
+    }
 }
 
 /// Whose quota a session counts against.

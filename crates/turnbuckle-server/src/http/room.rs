@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use turnbuckle_store::{SessionId, SessionRecord, StoreError};
+use turnbuckle_store::{SessionChange, SessionId, SessionRecord, SessionRoom, StoreError};
 
 use super::endpoint::Endpoint;
 use crate::{
@@ -30,21 +30,59 @@ impl Endpoint {
                 Err(error @ (StoreError::Full { .. } | StoreError::TooMany { .. })) => error,
                 created => return created,
             };
-            if tries == 0 {
+            let needed = SessionRoom::Session(&record);
+            if tries == 0 || !self.make_room(needed, None).await? {
                 return Err(error);
             }
             tries -= 1;
-            let users = self.server.session_users().all();
-            let busy = OnceLock::new();
-            let in_use = |session: &SessionId| {
-                users.iter().any(|user| user.is_using(session))
-                    || self.has_tasks(session, busy.get_or_init(|| self.task_owners()))
-            };
-            match sessions.evict(&record.owner, &in_use).await? {
-                Some(ended) => self.session_over(ended).await,
-                None => return Err(error),
-            }
         }
+    }
+
+    /// Notes a subscription of a session, if that still is; if there is no room for it, an idle session ends first.
+    pub(super) async fn subscribe(
+        &self,
+        session: &SessionId,
+        uri: String,
+    ) -> Result<(), StoreError> {
+        let sessions = &self.server.store_ref().sessions;
+        let mut tries = TRIES;
+        loop {
+            let change = SessionChange::Subscribe(uri.clone());
+            let error = match sessions.update(session, change).await {
+                Err(error @ (StoreError::Full { .. } | StoreError::TooMany { .. })) => error,
+                updated => return updated.map(drop),
+            };
+            let Some(record) = sessions.load(session).await? else {
+                return Ok(());
+            };
+            let (owner, uri) = (&record.owner, &*uri);
+            let needed = SessionRoom::Subscription { owner, uri };
+            if tries == 0 || !self.make_room(needed, Some(session)).await? {
+                return Err(error);
+            }
+            tries -= 1;
+        }
+    }
+
+    /// Ends an idle session other than `asking`; says whether there was one.
+    async fn make_room(
+        &self,
+        needed: SessionRoom<'_>,
+        asking: Option<&SessionId>,
+    ) -> Result<bool, StoreError> {
+        let users = self.server.session_users().all();
+        let busy = OnceLock::new();
+        let in_use = |session: &SessionId| {
+            Some(session) == asking
+                || users.iter().any(|user| user.is_using(session))
+                || self.has_tasks(session, busy.get_or_init(|| self.task_owners()))
+        };
+        let ended = self.server.store_ref().sessions.evict(needed, &in_use);
+        let Some(ended) = ended.await? else {
+            return Ok(false);
+        };
+        self.session_over(ended).await;
+        Ok(true)
     }
 
     /// Drops all that belongs to a session that is no longer in the store.

@@ -99,7 +99,7 @@ fn refuse_session(id: &RequestId, error: &StoreError) -> Response<Body> {
     match error {
         StoreError::TooMany { .. } => {
             let message = format!(
-                "{error}, and none of them is idle; end one with DELETE, or try again in a few seconds"
+                "{error}, and no idle session can make room; end one with DELETE, or try again in a few seconds"
             );
             refusal::too_many(Some(id), message)
         }
@@ -245,9 +245,14 @@ fn is_busy(present: &Present) -> bool {
 
 pub(super) async fn remember(present: &Present, change: SessionChange) -> Result<(), RpcError> {
     let sessions = &present.endpoint.server.store_ref().sessions;
-    match sessions.update(&present.session, change).await {
+    let session = &present.session;
+    let remembered = match change {
+        SessionChange::Subscribe(uri) => Box::pin(present.endpoint.subscribe(session, uri)).await,
+        change => sessions.update(session, change).await.map(drop),
+    };
+    match remembered {
         // A session that ended a moment ago needs no memory.
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(error @ (StoreError::TooMany { .. } | StoreError::TooLarge { .. })) => {
             Err(RpcError::invalid_params(error.to_string()))
         }

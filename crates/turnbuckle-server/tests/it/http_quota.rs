@@ -106,6 +106,58 @@ async fn one_caller_does_not_keep_others_out() {
     assert_eq!(store.sessions.len().await.unwrap(), 6);
 }
 
+/// A server whose sessions may hold so many bytes beyond the ordinary, a client behind a proxy and another one.
+fn with_bytes(max_extra_bytes: usize) -> (Peer, Peer) {
+    let mut limits = Limits::default();
+    limits.sessions.max_extra_bytes = max_extra_bytes;
+    let caller = Caller::new(server().store(Store::memory_with(limits)));
+    let proxied = Peer {
+        caller: caller.clone(),
+        address: "10.0.0.2:4000".parse().unwrap(),
+    };
+    (proxied, Peer::new(&caller, 1))
+}
+
+#[tokio::test]
+async fn sessions_with_large_profiles_keep_nobody_out() {
+    let (proxied, modest) = with_bytes(100_000);
+    let hello = |length: usize| {
+        let mut hello = initialize("2025-11-25");
+        hello["params"]["clientInfo"]["name"] = json!("x".repeat(length));
+        hello
+    };
+
+    for _ in 0..20 {
+        assert_eq!(proxied.post(hello(20_000)).await.status(), 200);
+    }
+    for _ in 0..3 {
+        assert_eq!(modest.post(hello(15_000)).await.status(), 200);
+    }
+
+    assert_eq!(modest.post(hello(60_000)).await.status(), 503);
+}
+
+#[tokio::test]
+async fn subscriptions_of_idle_sessions_keep_nobody_out() {
+    // A subscription takes 72 bytes.
+    let (proxied, modest) = with_bytes(200);
+    let subscribe = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "test://a" },
+    });
+    let idle = [proxied.begin().await, proxied.begin().await];
+    for idle in &idle {
+        let answered = idle.post(subscribe.clone()).await;
+        assert!(answered.json().await["result"].is_object());
+    }
+    let modest = modest.begin().await;
+
+    let answered = modest.post(subscribe.clone()).await;
+
+    assert!(answered.json().await["result"].is_object());
+    assert!(!idle[0].is_served().await);
+    assert!(idle[1].is_served().await);
+}
+
 #[tokio::test]
 async fn callers_behind_one_proxy_have_all_the_room_that_others_leave() {
     let (server, store) = roomy(20, 5);

@@ -98,14 +98,13 @@ pub(crate) async fn handshakes() {
 /// Handshakes of clients that say almost as much about themselves as they may.
 pub(crate) async fn large_handshakes() {
     let caller = Caller::new(server());
-    let mut refused = 0;
     for client in 0..75 {
         let mut hello = initialize("2025-11-25");
         let name = format!("{client} {}", "x".repeat(900 * 1024));
         hello["params"]["clientInfo"]["name"] = json!(name);
-        refused += usize::from(caller.post(&hello).await.status() == 429);
+        let answered = caller.post(&hello).await;
+        assert_eq!(answered.status(), 200, "it replaces an older one");
     }
-    assert!(refused > 0, "there is an end to it");
     alive(&caller).await;
 }
 
@@ -243,7 +242,8 @@ pub(crate) async fn subscriptions() {
             }
         }
     }
-    assert!(taken > 500 && refused > 1_000, "{taken} {refused}");
+    // Idle sessions end for them.
+    assert_eq!((taken, refused), (6_000, 0));
     alive(&caller).await;
 }
 

@@ -53,8 +53,8 @@ impl Rank {
 pub(super) enum Candidate {
     /// It is no longer there.
     Gone,
-    /// It is in use: this is its rank now.
-    InUse(Rank),
+    /// It is in use, or its end would not help: this is its rank now.
+    NotThis(Rank),
     /// It was used since it was ranked: this is its rank now, and higher.
     Ranked(Rank),
     /// It can be ended.
@@ -83,7 +83,7 @@ impl Owners {
         more: usize,
         limits: &SessionLimits,
     ) -> Result<(), StoreError> {
-        let held = self.held.get(owner.key()).map_or(0, |held| held.bytes);
+        let held = self.bytes(owner.key());
         let limit = limits.bytes_of(owner);
         if more > 0 && held.saturating_add(more) > limit {
             let what = "bytes in sessions of one caller";
@@ -169,6 +169,19 @@ impl Owners {
             .collect()
     }
 
+    /// Returns how many bytes an owner holds.
+    pub(super) fn bytes(&self, owner: &str) -> usize {
+        self.held.get(owner).map_or(0, |held| held.bytes)
+    }
+
+    /// Returns the owners that hold more than so many bytes, the largest first.
+    pub(super) fn with_more_bytes(&self, than: usize) -> Vec<OwnerId> {
+        let large = self.held.values().filter(|held| held.bytes > than);
+        let mut large: Vec<_> = large.map(|held| (held.bytes, held.id)).collect();
+        large.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        large.into_iter().map(|(_, owner)| owner).collect()
+    }
+
     /// Returns what stands for an owner, if it holds something.
     pub(super) fn id(&self, owner: &str) -> Option<OwnerId> {
         self.held.get(owner).map(|held| held.id)
@@ -196,7 +209,7 @@ impl Owners {
                 Candidate::Gone => {
                     ranked.remove(&first);
                 }
-                Candidate::InUse(rank) => {
+                Candidate::NotThis(rank) => {
                     ranked.remove(&first);
                     in_use.push((owner, rank, Some(id)));
                 }

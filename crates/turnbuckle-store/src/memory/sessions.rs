@@ -12,7 +12,7 @@ use super::weight::weight;
 use super::{at_once, deadline, lock};
 use crate::random::OwnRandomness;
 use crate::{
-    BoxFuture, SessionChange, SessionId, SessionLimits, SessionOwner, SessionRecord, Sessions,
+    BoxFuture, SessionChange, SessionId, SessionLimits, SessionRecord, SessionRoom, Sessions,
     StoreError,
 };
 
@@ -103,26 +103,44 @@ impl MemorySessions {
         }
     }
 
-    /// Ends an idle session, so that `owner` can create another.
+    /// Ends an idle session, so that there is room for what is needed.
     fn make_room(
         &self,
-        owner: &SessionOwner,
+        needed: SessionRoom<'_>,
         in_use: &(dyn Fn(&SessionId) -> bool + Send + Sync),
     ) -> Option<SessionId> {
         let now = Instant::now();
-        let owners = &mut *lock(&self.owners);
-        let own = owners.sessions(owner.key());
-        let look = |owners: &mut Owners, owner| {
-            owners.first_idle(owner, |id, rank| self.look(id, rank, in_use, now))
+        let owner = needed.owner();
+        let (is_session, bytes) = match needed {
+            SessionRoom::Session(record) => (true, self.extra_bytes(record).ok()?),
+            SessionRoom::Subscription { uri, .. } => (false, subscription_bytes(uri)),
         };
+        let owners = &mut *lock(&self.owners);
+        let (own, own_bytes) = (owners.sessions(owner.key()), owners.bytes(owner.key()));
         let own_id = owners.id(owner.key());
-        let id = if own >= self.limits.sessions_of(owner) {
-            look(owners, own_id?)?
-        } else if self.table.is_full() {
+        let bytes_then = own_bytes.saturating_add(bytes);
+        let lacking_own = bytes_then.saturating_sub(self.limits.bytes_of(owner));
+        let lacking = self.table.lacking(bytes);
+        let look = |owners: &mut Owners, owner, least| {
+            owners.first_idle(owner, |id, rank| self.look(id, rank, least, in_use, now))
+        };
+        let id = if is_session && own >= self.limits.sessions_of(owner) {
+            look(owners, own_id?, 0)?
+        } else if bytes > 0 && lacking_own > 0 {
+            look(owners, own_id?, lacking_own.max(lacking))?
+        } else if is_session && self.table.is_full() {
             // Whoever loses one holds at least as many afterwards as the owner that gets its place.
             let larger = owners.of_size(own + 2);
-            let found = larger.into_iter().find_map(|larger| look(owners, larger));
-            found.or_else(|| look(owners, own_id?))?
+            let found = larger
+                .into_iter()
+                .find_map(|larger| look(owners, larger, 0));
+            found.or_else(|| look(owners, own_id?, 0))?
+        } else if bytes > 0 && lacking > 0 {
+            let larger = owners.with_more_bytes(bytes_then);
+            let found = larger
+                .into_iter()
+                .find_map(|larger| look(owners, larger, lacking));
+            found.or_else(|| look(owners, own_id?, lacking))?
         } else {
             return None;
         };
@@ -131,24 +149,30 @@ impl MemorySessions {
         Some(id)
     }
 
-    /// Sees whether a session can be ended, and brings its rank up to date.
+    /// Sees whether a session can be ended and holds at least so many bytes, and brings its rank up to date.
     fn look(
         &self,
         id: &SessionId,
         known: Rank,
+        least: usize,
         in_use: &(dyn Fn(&SessionId) -> bool + Send + Sync),
         now: Instant,
     ) -> Candidate {
         // Not under the lock of a shard: nobody knows what is asked there.
         let is_in_use = in_use(id);
         let candidate = self.table.with(id, now, |entry| {
+            let is_small = entry.bytes() < least;
             let kept = &mut entry.value;
             let actual = self.rank(&kept.record, entry.expires);
             if is_in_use {
                 // As if it were used now: others come first.
                 let expires = self.expiry(&kept.record, now).max(entry.expires);
                 kept.rank = self.rank(&kept.record, expires);
-                return Candidate::InUse(kept.rank);
+                return Candidate::NotThis(kept.rank);
+            }
+            if is_small {
+                kept.rank = actual;
+                return Candidate::NotThis(actual);
             }
             if actual <= known {
                 return Candidate::Idle;
@@ -313,10 +337,10 @@ impl Sessions for MemorySessions {
 
     fn evict<'a>(
         &'a self,
-        owner: &'a SessionOwner,
+        needed: SessionRoom<'a>,
         in_use: &'a (dyn Fn(&SessionId) -> bool + Send + Sync),
     ) -> BoxFuture<'a, Result<Option<SessionId>, StoreError>> {
-        at_once(move || Ok(self.make_room(owner, in_use)))
+        at_once(move || Ok(self.make_room(needed, in_use)))
     }
 
     fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>> {
@@ -353,7 +377,7 @@ mod tests {
     use turnbuckle_protocol::Revision;
 
     use super::*;
-    use crate::ClientProfile;
+    use crate::{ClientProfile, SessionOwner};
 
     #[tokio::test(start_paused = true)]
     async fn an_owner_without_sessions_is_forgotten() {
@@ -376,8 +400,10 @@ mod tests {
         sessions.update(&created[1], change).await.unwrap();
 
         // All are in use once, so that they are ranked anew.
-        assert_eq!(sessions.evict(&owner, &|_| true).await.unwrap(), None);
-        let ended = sessions.evict(&owner, &|_| false).await.unwrap().unwrap();
+        let another = record();
+        let needed = SessionRoom::Session(&another);
+        assert_eq!(sessions.evict(needed, &|_| true).await.unwrap(), None);
+        let ended = sessions.evict(needed, &|_| false).await.unwrap().unwrap();
         let left = created.iter().find(|id| **id != ended).unwrap();
         assert!(sessions.remove(left).await.unwrap());
         tokio::time::advance(2 * idle).await;

@@ -214,6 +214,12 @@ impl<K: Hash + Eq, V, S: BuildHasher + Clone + Default> Table<K, V, S> {
         self.len() >= self.entries.max
     }
 
+    /// Returns how many bytes are lacking for so many more.
+    pub(super) fn lacking(&self, bytes: usize) -> usize {
+        let used = self.bytes.used.load(Ordering::Relaxed);
+        used.saturating_add(bytes).saturating_sub(self.bytes.max)
+    }
+
     fn reserve(
         &self,
         entries: usize,

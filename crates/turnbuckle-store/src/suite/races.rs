@@ -5,7 +5,7 @@ use bytes::Bytes;
 use tokio::task::JoinSet;
 
 use super::sessions::record;
-use crate::{Claim, Limits, SessionChange, SessionId, SessionOwner, Store};
+use crate::{Claim, Limits, SessionChange, SessionId, SessionOwner, SessionRoom, Store};
 
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -58,9 +58,10 @@ async fn callers_that_end_sessions_at_once_end_each_once(make: &impl AsyncFn(Lim
         let (sessions, large) = (Arc::clone(&store.sessions), large.clone());
         tasks.spawn(async move {
             // The owner is at its limit for the first of them only, so most end nothing.
-            let ended = sessions.evict(&large, &|_| false).await.unwrap();
+            let record = record().owned_by(large);
+            let needed = SessionRoom::Session(&record);
+            let ended = sessions.evict(needed, &|_| false).await.unwrap();
             if ended.is_some() {
-                let record = record().owned_by(large);
                 let _ = sessions.create(record).await;
             }
             ended

@@ -5,8 +5,8 @@ use turnbuckle_protocol::{Principal, Revision};
 
 use super::{TICK, ticks};
 use crate::{
-    ClientProfile, Limits, SessionChange, SessionId, SessionOwner, SessionRecord, Sessions, Store,
-    StoreError,
+    ClientProfile, Limits, SessionChange, SessionId, SessionOwner, SessionRecord, SessionRoom,
+    Sessions, Store, StoreError,
 };
 
 /// Checks the sessions of a store.
@@ -31,6 +31,8 @@ pub async fn sessions(make: impl AsyncFn(Limits) -> Store) {
     a_session_in_use_is_not_ended(&make).await;
     sessions_without_a_handshake_are_ended_first(&make).await;
     what_one_owner_says_is_limited(&make).await;
+    an_owner_at_its_limit_of_bytes_loses_its_own_session(&make).await;
+    a_store_without_bytes_takes_from_who_holds_most(&make).await;
 }
 
 pub(super) fn record() -> SessionRecord {
@@ -287,7 +289,17 @@ async fn create(sessions: &Arc<dyn Sessions>, owner: &SessionOwner) -> SessionId
 }
 
 async fn evict(sessions: &Arc<dyn Sessions>, owner: &SessionOwner) -> Option<SessionId> {
-    sessions.evict(owner, &|_| false).await.unwrap()
+    evict_unless(sessions, owner, &|_| false).await
+}
+
+async fn evict_unless(
+    sessions: &Arc<dyn Sessions>,
+    owner: &SessionOwner,
+    in_use: &(dyn Fn(&SessionId) -> bool + Send + Sync),
+) -> Option<SessionId> {
+    let record = of(owner);
+    let needed = SessionRoom::Session(&record);
+    sessions.evict(needed, in_use).await.unwrap()
 }
 
 async fn an_owner_holds_no_more_sessions_than_it_may(make: &impl AsyncFn(Limits) -> Store) {
@@ -392,15 +404,15 @@ async fn a_session_in_use_is_not_ended(make: &impl AsyncFn(Limits) -> Store) {
     let idle = [create(&sessions, &bob).await, create(&sessions, &bob).await];
 
     let busy = used.clone();
-    let ended = sessions.evict(&cid, &|id| busy.contains(id)).await.unwrap();
+    let ended = evict_unless(&sessions, &cid, &|id| busy.contains(id)).await;
     assert!(idle.contains(&ended.unwrap()), "of the next largest");
     create(&sessions, &cid).await;
-    let ended = sessions.evict(&cid, &|_| true).await.unwrap();
+    let ended = evict_unless(&sessions, &cid, &|_| true).await;
     assert_eq!(ended, None);
 
     let free = used.pop();
     let busy = used.clone();
-    let ended = sessions.evict(&cid, &|id| busy.contains(id)).await.unwrap();
+    let ended = evict_unless(&sessions, &cid, &|id| busy.contains(id)).await;
     assert_eq!(ended, free);
     for id in &used {
         assert!(is_there(&sessions, id).await);
@@ -441,7 +453,7 @@ async fn what_one_owner_says_is_limited(make: &impl AsyncFn(Limits) -> Store) {
     assert_eq!(
         evict(&sessions, &ann).await,
         None,
-        "it says too much, not too often"
+        "there is room for one that says little"
     );
     sessions.create(talkative(&bob)).await.unwrap();
     let other = create(&sessions, &ann).await;
@@ -457,6 +469,82 @@ async fn what_one_owner_says_is_limited(make: &impl AsyncFn(Limits) -> Store) {
     assert!(matches!(refused, Err(StoreError::TooMany { .. })));
     assert!(sessions.remove(&first).await.unwrap());
     subscribe(3).await.unwrap().unwrap();
+}
+
+async fn an_owner_at_its_limit_of_bytes_loses_its_own_session(
+    make: &impl AsyncFn(Limits) -> Store,
+) {
+    const KIB: usize = 1024;
+    let mut limits = Limits::default();
+    limits.sessions.max_extra_bytes = 1000 * KIB;
+    limits.sessions.max_owner_bytes = 100 * KIB;
+    let sessions = make(limits).await.sessions;
+    let (ann, bob) = (SessionOwner::caller("ann"), SessionOwner::caller("bob"));
+    let talkative = |owner: &SessionOwner| named(&"x".repeat(80 * KIB)).owned_by(owner.clone());
+    sessions.create(talkative(&bob)).await.unwrap();
+    let small = create(&sessions, &ann).await;
+    ticks(1).await;
+    let large = sessions.create(talkative(&ann)).await.unwrap();
+    let wanted = talkative(&ann);
+    let needed = SessionRoom::Session(&wanted);
+    assert!(sessions.create(wanted.clone()).await.is_err());
+
+    assert_eq!(sessions.evict(needed, &|_| true).await.unwrap(), None);
+    let ended = sessions.evict(needed, &|_| false).await.unwrap();
+
+    assert_eq!(ended, Some(large), "the older one is too small to help");
+    let large = sessions.create(wanted.clone()).await.unwrap();
+    // A subscription finds room the same way.
+    let uri = "x".repeat(7 * KIB);
+    let subscribe = |number: usize| SessionChange::Subscribe(format!("{number}{uri}"));
+    for number in 0..3 {
+        sessions.update(&small, subscribe(number)).await.unwrap();
+    }
+    assert!(sessions.update(&small, subscribe(3)).await.is_err());
+    let (owner, uri) = (&ann, &*uri);
+    let needed = SessionRoom::Subscription { owner, uri };
+    let ended = sessions.evict(needed, &|id| *id == small).await.unwrap();
+    assert_eq!(ended, Some(large));
+    sessions.update(&small, subscribe(3)).await.unwrap();
+    assert_eq!(sessions.evict(needed, &|_| false).await.unwrap(), None);
+}
+
+async fn a_store_without_bytes_takes_from_who_holds_most(make: &impl AsyncFn(Limits) -> Store) {
+    const KIB: usize = 1024;
+    let mut limits = Limits::default();
+    limits.sessions.max_extra_bytes = 200 * KIB;
+    let sessions = make(limits).await.sessions;
+    let [ann, bob] = ["ann", "bob"].map(SessionOwner::caller);
+    let proxy = SessionOwner::shared("proxy");
+    let saying =
+        |length: usize, owner: &SessionOwner| named(&"x".repeat(length)).owned_by(owner.clone());
+    let others = sessions.create(saying(30 * KIB, &bob)).await.unwrap();
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(sessions.create(saying(45 * KIB, &proxy)).await.unwrap());
+        ticks(1).await;
+    }
+    let wanted = saying(20 * KIB, &ann);
+    let needed = SessionRoom::Session(&wanted);
+    let refused = sessions.create(wanted.clone()).await;
+    assert!(matches!(refused, Err(StoreError::Full { .. })));
+
+    let ended = sessions.evict(needed, &|_| false).await.unwrap();
+
+    assert_eq!(ended, Some(held[0]));
+    sessions.create(wanted.clone()).await.unwrap();
+    // Who holds most makes room for itself.
+    let wanted = saying(45 * KIB, &proxy);
+    let needed = SessionRoom::Session(&wanted);
+    assert!(sessions.create(wanted.clone()).await.is_err());
+    let ended = sessions.evict(needed, &|_| false).await.unwrap();
+    assert_eq!(ended, Some(held[1]));
+    sessions.create(wanted).await.unwrap();
+    // Nothing ends where one alone is not enough.
+    let wanted = saying(150 * KIB, &ann);
+    let needed = SessionRoom::Session(&wanted);
+    assert_eq!(sessions.evict(needed, &|_| false).await.unwrap(), None);
+    assert!(is_there(&sessions, &others).await);
 }
 
 async fn what_clients_say_is_limited(make: &impl AsyncFn(Limits) -> Store) {
