@@ -1,13 +1,19 @@
 //! The connections that are open, and which of them ends when there are too many.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::{
+    task::{AbortHandle, Id, JoinSet},
+    time::Instant,
+};
 
 use super::activity::Activity;
 
 /// How many connections are chosen at once, so that not all of them are looked at for each that has to end.
 const CHOSEN: usize = 64;
+
+/// How long after none was idle all of them are looked at again, so that this is not done for each connection that is refused.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// All open connections of a listener.
 #[derive(Default)]
@@ -16,6 +22,8 @@ pub(super) struct Connections {
     open: HashMap<Id, Open>,
     /// Connections that were idle for longest when they were last looked at, the longest at the end.
     chosen: Vec<(u64, Id)>,
+    /// None was idle a moment ago: until then they are not looked at again.
+    none_idle_until: Option<Instant>,
 }
 
 struct Open {
@@ -54,8 +62,14 @@ impl Connections {
         if self.close_chosen() {
             return true;
         }
+        let now = Instant::now();
+        if self.none_idle_until.is_some_and(|until| now < until) {
+            return false;
+        }
         self.choose();
-        self.close_chosen()
+        let has_closed = self.close_chosen();
+        self.none_idle_until = (!has_closed).then(|| now + LOOK_AGAIN);
+        has_closed
     }
 
     fn close_chosen(&mut self) -> bool {
@@ -80,5 +94,26 @@ impl Connections {
         }
         idle.sort_unstable_by_key(|(since, _)| std::cmp::Reverse(*since));
         self.chosen = idle;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_are_not_looked_at_for_each_that_is_refused() {
+        let mut connections = Connections::default();
+        let activity = Arc::new(Activity::new(Instant::now()));
+        activity.begin();
+        connections.spawn(activity.clone(), std::future::pending());
+        assert!(!connections.close_idlest());
+        activity.wait(Instant::now());
+
+        assert!(!connections.close_idlest(), "it was just looked at");
+
+        tokio::time::advance(LOOK_AGAIN).await;
+        assert!(connections.close_idlest());
+        assert_eq!(connections.len(), 0);
     }
 }
