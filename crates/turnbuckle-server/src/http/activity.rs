@@ -13,6 +13,8 @@ pub(super) struct Activity {
     waiting_since: AtomicU64,
     /// Open streams of HTTP/2.
     pub(super) streams: AtomicUsize,
+    /// Bytes of an answer wait until the client reads.
+    write_waits: AtomicBool,
     lingers: AtomicBool,
 }
 
@@ -26,6 +28,7 @@ impl Activity {
             started,
             waiting_since: AtomicU64::new(BUSY),
             streams: AtomicUsize::new(0),
+            write_waits: AtomicBool::new(false),
             lingers: AtomicBool::new(false),
         };
         activity.wait(Instant::now());
@@ -39,16 +42,37 @@ impl Activity {
 
     /// Notes that the connection waits for a request since then.
     pub(super) fn wait(&self, since: Instant) {
-        let passed = since.saturating_duration_since(self.started).as_millis();
-        let passed = u64::try_from(passed).unwrap_or(BUSY - 1);
+        let passed = self.milliseconds(since);
         self.waiting_since.store(passed, Ordering::Relaxed);
     }
 
-    /// Returns since when the connection waits for a request, in milliseconds; `None` while it has one.
+    /// Notes that bytes cannot be sent because the client does not read.
+    pub(super) fn begin_write_wait(&self) {
+        self.write_waits.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the client reads again. Until now the connection was not idle.
+    pub(super) fn end_write_wait(&self, now: Instant) {
+        let now = self.milliseconds(now);
+        let idle_from_now = |since| (since != BUSY).then_some(now);
+        let _ =
+            self.waiting_since
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, idle_from_now);
+        self.write_waits.store(false, Ordering::Relaxed);
+    }
+
+    fn milliseconds(&self, at: Instant) -> u64 {
+        let passed = at.saturating_duration_since(self.started).as_millis();
+        u64::try_from(passed).unwrap_or(BUSY - 1)
+    }
+
+    /// Returns since when the connection waits for a request, in milliseconds; `None` while it has one, and
+    /// while its client does not read.
     pub(super) fn idle_since(&self) -> Option<u64> {
         let since = self.waiting_since.load(Ordering::Relaxed);
         let has_streams = self.streams.load(Ordering::Relaxed) > 0;
-        (since != BUSY && !has_streams).then_some(since)
+        let write_waits = self.write_waits.load(Ordering::Relaxed);
+        (since != BUSY && !has_streams && !write_waits).then_some(since)
     }
 
     /// Lets the connection read on for a while before it is closed, and discard what comes.

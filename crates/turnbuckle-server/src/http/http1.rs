@@ -33,7 +33,7 @@ where
         endpoint.options.header_timeout,
         endpoint.options.keep_alive_timeout,
     );
-    let io = WriteStall::new(io, endpoint.options.write_timeout);
+    let io = WriteStall::new(io, activity.clone(), endpoint.options.write_timeout);
     let io = TokioIo::new(Linger::new(io, endpoint.clone(), activity.clone()));
     let timer = HeadTimer::new(activity.clone(), first, next);
     let link = Link::new(peer, activity.clone());

@@ -55,7 +55,7 @@ pub(super) async fn serve<I>(
     );
     let begun = Arc::new(AtomicBool::new(false));
     let begins = begun.clone();
-    let io = WriteStall::new(io, endpoint.options.write_timeout);
+    let io = WriteStall::new(io, activity.clone(), endpoint.options.write_timeout);
     let io = TokioIo::new(Linger::new(io, endpoint.clone(), activity.clone()));
     let timer = HeadTimer::new(activity.clone(), first, next);
     let link = Link::new(peer, activity.clone());

@@ -6,19 +6,23 @@
 use std::{
     io::{self, IoSlice},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Sleep, sleep},
+    time::{Instant, Sleep, sleep},
 };
 use turnbuckle_protocol::codec::pieces;
+
+use super::activity::Activity;
 
 /// A connection that fails when it takes nothing for too long.
 pub(super) struct WriteStall<I> {
     io: I,
+    activity: Arc<Activity>,
     patience: Duration,
     /// Runs while the connection takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -27,9 +31,10 @@ pub(super) struct WriteStall<I> {
 }
 
 impl<I> WriteStall<I> {
-    pub(super) fn new(io: I, patience: Duration) -> Self {
+    pub(super) fn new(io: I, activity: Arc<Activity>, patience: Duration) -> Self {
         Self {
             io,
+            activity,
             patience,
             stalled: None,
             write_waits: false,
@@ -62,12 +67,15 @@ impl<I> WriteStall<I> {
         outcome: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.stalled = None;
+            if self.stalled.take().is_some() {
+                self.activity.end_write_wait(Instant::now());
+            }
             return outcome;
         }
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        let stalled = self.stalled.get_or_insert_with(|| {
+            self.activity.begin_write_wait();
+            Box::pin(sleep(self.patience))
+        });
         if stalled.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }

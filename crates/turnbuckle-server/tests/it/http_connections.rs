@@ -509,6 +509,33 @@ async fn a_connection_with_a_request_is_not_closed_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_whose_answer_is_being_sent_is_not_closed_for_another() {
+    let listening = listen(Http::new(server()).max_connections(1));
+    let mut slow = listening.connect().await;
+    // The connection takes 64 KiB, which is less than all answers.
+    let message = "x".repeat(10_000);
+    for _ in 0..8 {
+        write(&mut slow, &call("echo", &json!({ "message": message }))).await;
+    }
+    // Time goes on only when the server has nothing to do but to wait for its client.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let mut refused = listening.connect().await;
+
+    let text = read_to_end(&mut refused).await;
+    assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+    let mut text = String::new();
+    while text.matches(&message).count() < 8 {
+        text += &read_until(&mut slow, "x").await;
+    }
+    // When all is sent, it is idle.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut next = listening.connect().await;
+    write(&mut next, &call("echo", &json!({ "message": "hi" }))).await;
+    read_until(&mut next, r#""text":"hi""#).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_idle_connections_keep_nobody_out() {
     let listening = listen(Http::new(server()).max_connections(200));
     let mut idle = Vec::new();

@@ -11,7 +11,10 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::{Notify, oneshot},
+};
 use turnbuckle_server::{
     Server, Tool, ToolError,
     http::{Http, memory},
@@ -188,4 +191,43 @@ async fn a_shutdown_waits_for_requests_of_an_old_connection() {
     let answer = answer.into_body().collect().await.unwrap().to_bytes();
     assert!(String::from_utf8_lossy(&answer).contains("awake"));
     serving.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_whose_answer_is_being_sent_is_not_closed_for_another() {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server()).max_connections(1).serve(listener));
+    let (client_io, relay_io) = tokio::io::duplex(64 * 1024);
+    let (mut from_client, mut to_client) = tokio::io::split(relay_io);
+    let (mut from_server, mut to_server) = tokio::io::split(connector.connect().await.unwrap());
+    tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+    // The client does not read on until it is told to.
+    let (read_on, told) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        let mut beginning = (&mut from_server).take(100_000);
+        tokio::io::copy(&mut beginning, &mut to_client).await?;
+        let _ = told.await;
+        tokio::io::copy(&mut from_server, &mut to_client).await?;
+        to_client.shutdown().await
+    });
+    let io = TokioIo::new(client_io);
+    let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let message = "x".repeat(500_000);
+    let arguments = json!({ "message": message });
+    let answer = call(&mut sender, "localhost", "echo", arguments).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let mut refused = connector.connect().await.unwrap();
+
+    let mut text = String::new();
+    refused.read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+    drop(read_on);
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(answer.len() > message.len());
+    // When all is sent, it is idle.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let _next = connector.connect().await.unwrap();
+    let _ = connection.await.unwrap();
 }
