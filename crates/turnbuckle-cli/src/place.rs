@@ -43,7 +43,7 @@ pub(crate) fn find(target: &Target, context: &Context) -> Result<Place> {
             let (program, arguments) = words
                 .split_first()
                 .ok_or_else(|| Failure::not_asked("there is no command behind `--`"))?;
-            // Whoever types a command expects it to see what any other command of theirs sees.
+            // A user who types a command expects it to see the whole environment, like any other command.
             let child = Child::new(program).args(arguments).inherit_all_env();
             Place::Here(listened(child, context).into())
         }

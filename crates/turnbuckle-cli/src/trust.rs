@@ -1,9 +1,9 @@
 //! Asks before something that came with a project is first used.
 //!
-//! A file of a project can be anybody's: a command in it would run as the user, and a URL would get the user's arguments,
+//! A file of a project may come from a stranger: a command in it would run as the user, and a URL would get the user's arguments,
 //! tokens and variables. So each server is shown and asked for once. The answer is remembered for this file and exactly
 //! this definition, with the files, variables and hosts that it leads to: [`digest`]. The content of the program is not part
-//! of it, nor that of any file that the program reads: when they change, nobody is asked again.
+//! of it, nor that of any file that the program reads: when they change, the user is not asked again.
 
 mod memory;
 mod question;

@@ -42,7 +42,7 @@ pub(crate) struct Hub {
     pub(crate) limits: Limits,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) given_up: GivenUp,
-    /// The requests on their way that end tasks nobody waits for any more.
+    /// The `tasks/cancel` requests in flight for tasks whose call was dropped.
     pub(crate) task_cancellations: PendingSends,
     pub(crate) signals: broadcast::Sender<Signal>,
     /// The listen requests that are open, by their ids.

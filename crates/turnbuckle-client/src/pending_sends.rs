@@ -1,6 +1,6 @@
 //! Messages that are sent in the background, so that closing can wait for them.
 //!
-//! A call that is dropped cannot wait until its cancellation is sent. Whoever closes the connection right after it can,
+//! A call that is dropped cannot wait until its cancellation is sent. The code that closes the connection right after it can,
 //! and has to: what is not sent before the end of a session never reaches its request.
 
 use std::time::Duration;

@@ -201,7 +201,7 @@ impl Desk {
         self.run(&self.shared.short, owner, deadline, work).await
     }
 
-    /// Runs work that only looks for something. It ends when nobody waits for it any longer, and at the deadline.
+    /// Runs work that only looks for something. It ends when its caller has gone, and at the deadline.
     pub(crate) async fn block_read<T: Send + 'static>(
         &self,
         owner: &Owner,
@@ -275,7 +275,7 @@ async fn tidy(desk: Weak<Shared>) {
                 shared.library.close_idle();
                 shared.is_tidying.store(false, Ordering::Relaxed);
             };
-            // It ends by itself; nobody waits for it.
+            // It ends by itself and is not awaited.
             drop(tokio::task::spawn_blocking(close));
             return;
         }

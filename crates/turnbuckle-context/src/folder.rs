@@ -1,6 +1,6 @@
 //! Folders that are held open, and everything below them reached without following a link.
 //!
-//! A path can lead elsewhere from one moment to the next: whoever may write in a folder can exchange one of its folders
+//! A path can lead elsewhere from one moment to the next: a user who may write in a folder can exchange one of its folders
 //! for a symlink between two system calls. An open folder stays what it is. Files are opened and folders are listed
 //! relative to it, one name at a time, and a symlink at any place is refused. Other systems than Unix have no such
 //! calls in the standard library; there paths are checked before they are used.

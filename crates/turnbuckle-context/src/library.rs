@@ -169,7 +169,7 @@ impl Library {
         self.lock().databases.len()
     }
 
-    /// Closes what nobody uses: each file that is open keeps some megabytes of it in memory.
+    /// Closes databases that are not in use: each file that is open keeps some megabytes of it in memory.
     pub(crate) fn close_idle(&self) {
         let idle: Vec<_> = {
             let mut open = self.lock();
@@ -360,7 +360,7 @@ impl Root {
     fn new(path: PathBuf) -> Self {
         let canonical = path.canonicalize();
         let opened = canonical.as_ref().map(|path| Folder::open(path));
-        // It is the folder that the user named only if nobody put another one in its place meanwhile.
+        // It is the folder that the user named only if no other one took its place meanwhile.
         let held = opened.ok().and_then(Result::ok);
         let held = held.filter(|folder| folder.is_at(&path));
         Self {

@@ -44,7 +44,7 @@ impl WorkLimit {
         work()
     }
 
-    /// Says that nobody waits any longer.
+    /// Marks the caller as gone.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
@@ -53,7 +53,7 @@ impl WorkLimit {
         self.check().is_err()
     }
 
-    /// Fails if nobody waits any longer, or the time is over.
+    /// Fails if the caller has gone, or the deadline has passed.
     pub(crate) fn check(&self) -> Result<(), ContextError> {
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(ContextError::Cancelled);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_ends_when_nobody_waits() {
+    fn a_query_ends_when_its_caller_has_gone() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path().join("a.db")).unwrap();
         let limit = WorkLimit::new(Duration::MAX);

@@ -1,6 +1,6 @@
 //! Places for work, given to owners in turn.
 //!
-//! A queue that is served in the order of arrival belongs to whoever asks most. Here each owner has a queue of its own,
+//! A queue that is served in the order of arrival favors the owner that asks most. Here each owner has a queue of its own,
 //! and the queues are served in turn; where there are several owners, none of them ever has all places.
 
 use std::collections::{HashMap, VecDeque};

@@ -122,7 +122,7 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
     Ok(reached)
 }
 
-/// Makes sure that nobody adds turns to a figure that is kept, after a result was seen.
+/// Refuses more turns for a figure that is kept, so that none is added after a result was seen.
 fn ensure_declared_turns(rounds: Option<usize>, json: Option<&Path>) -> Result<(), Failure> {
     match (rounds, json) {
         (Some(_), Some(_)) => {

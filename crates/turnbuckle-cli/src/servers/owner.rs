@@ -1,6 +1,6 @@
 //! Whose a project's files are.
 //!
-//! In a folder that others can write to, such as `/tmp`, anybody can leave a configuration for whoever works below it. So a
+//! In a folder that others can write to, such as `/tmp`, any user can leave a configuration for a user who works below it. So a
 //! project's file counts only if it and its folders belong to the user, as git demands of a repository.
 
 use std::fs::Metadata;
@@ -22,7 +22,7 @@ pub(super) fn find_foreign(
 
     let is_foreign = |path: &Path| {
         let owners = [fs::symlink_metadata(path), fs::metadata(path)];
-        // What cannot be looked at is nobody's.
+        // A file that cannot be examined counts as foreign.
         let mut owners = owners.iter();
         owners.any(|owner| !matches!(owner, Ok(owner) if owner.uid() == user_id))
     };

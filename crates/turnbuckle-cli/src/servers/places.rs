@@ -1,6 +1,6 @@
 //! Which files there are, the one that counts first: the user's own, then those of the project, the nearest folder first.
 //!
-//! A project can be anybody's, so it never replaces a server that the user has configured.
+//! A project may come from a stranger, so it never replaces a server that the user has configured.
 
 use std::path::{Path, PathBuf};
 

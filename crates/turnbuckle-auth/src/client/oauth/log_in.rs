@@ -116,7 +116,7 @@ impl OAuth {
     async fn log_in_by_code(&self, asking: &Asking<'_>) -> Result<(Registered, Tokens), Failure> {
         let server = &asking.found.server;
         let interact = self.person(asking)?;
-        // Nobody registers where a login would be refused anyway.
+        // Does not register where the login would be refused anyway.
         authorization::endpoint(server)?;
         loop {
             let client = self.client_for_code(server, asking.kept, interact).await?;

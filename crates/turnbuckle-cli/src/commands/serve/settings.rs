@@ -20,9 +20,9 @@ pub(super) struct Settings {
     pub(super) half_life: Option<Duration>,
     /// The folders that projects may be in; anywhere if nobody says.
     pub(super) roots: Option<Vec<PathBuf>>,
-    /// How much each caller may keep, if somebody says.
+    /// How much each caller may keep, if set.
     pub(super) quota: Option<Quota>,
-    /// How long a search and indexing may take, if somebody says.
+    /// How long a search and indexing may take, if set.
     pub(super) deadline: Option<Duration>,
     pub(super) index_deadline: Option<Duration>,
     pub(super) hosts: Vec<String>,
