@@ -39,6 +39,8 @@ pub(crate) struct Budget {
     pub(crate) has_record: bool,
     /// Whether `times` is not reached yet: then it is said, and what was recorded is the gate.
     pub(crate) is_missed: bool,
+    /// How far apart runs of the same program are: a ratio may exceed its limits by this factor.
+    pub(crate) spread: f64,
 }
 
 impl Budget {
@@ -50,6 +52,7 @@ impl Budget {
         spawns: None,
         has_record: true,
         is_missed: false,
+        spread: 1.0,
     };
 
     /// Whatever it costs.
@@ -69,6 +72,15 @@ impl Budget {
     const fn missed(self) -> Budget {
         Budget {
             is_missed: true,
+            ..self
+        }
+    }
+
+    /// Allows for how far runs of one client are apart: 2 % were seen. Its background work, such as opening the stream of a
+    /// session, falls into the counted requests or not.
+    const fn of_client(self) -> Budget {
+        Budget {
+            spread: 1.03,
             ..self
         }
     }
@@ -190,7 +202,11 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
     call(
         "client-modern-50",
         Modern,
-        Budget::times(CLIENT_TIMES).missed(),
+        Budget::times(CLIENT_TIMES).missed().of_client(),
     ),
-    call("client-legacy-50", Legacy, Budget::times(CLIENT_TIMES)),
+    call(
+        "client-legacy-50",
+        Legacy,
+        Budget::times(CLIENT_TIMES).of_client(),
+    ),
 ];
