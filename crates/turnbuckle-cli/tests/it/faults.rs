@@ -91,15 +91,34 @@ fn saved(answer: &Value) -> Option<String> {
     id.as_str().map(str::to_owned)
 }
 
-/// Moments that look random and are the same in every run.
-fn moments(count: u64, most: u64) -> impl Iterator<Item = Duration> {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    (0..count).map(move |_| {
-        state = state
+/// How long to let a server work before it is killed: a share of a span, which looks random.
+///
+/// The span shrinks when the work was done before the kill, so that some rounds are cut short on a fast machine too.
+struct KillDelay {
+    span: Duration,
+    state: u64,
+}
+
+impl KillDelay {
+    fn new(span: Duration) -> Self {
+        let state = 0x9E37_79B9_7F4A_7C15;
+        Self { span, state }
+    }
+
+    fn next(&mut self) -> Duration {
+        self.state = self
+            .state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        Duration::from_micros((state >> 33) % most)
-    })
+        let share = (self.state >> 33) % 1_000;
+        self.span * u32::try_from(share).unwrap() / 1_000
+    }
+
+    fn adapt(&mut self, was_cut_short: bool) {
+        if !was_cut_short {
+            self.span = self.span * 2 / 3;
+        }
+    }
 }
 
 #[test]
@@ -107,7 +126,8 @@ fn what_was_acknowledged_survives_being_killed_at_any_moment() {
     let place = Place::new();
     let (mut acknowledged, mut cut_short) = (BTreeMap::new(), 0);
 
-    for (round, moment) in moments(25, 60_000).enumerate() {
+    let mut delay = KillDelay::new(Duration::from_millis(60));
+    for round in 0..25 {
         let mut server = place.server();
         // The first save makes the file, and shows that the server is up.
         let content = format!("round {round} begins");
@@ -123,12 +143,13 @@ fn what_was_acknowledged_survives_being_killed_at_any_moment() {
                 sent.insert(id, content);
             }
         }
-        std::thread::sleep(moment);
+        std::thread::sleep(delay.next());
         server.kill();
         while let Some(answer) = server.answer() {
             let content = sent.remove(&answer["id"].as_u64().unwrap()).unwrap();
             acknowledged.insert(saved(&answer).unwrap(), content);
         }
+        delay.adapt(!sent.is_empty());
         cut_short += usize::from(!sent.is_empty());
     }
 
@@ -220,13 +241,13 @@ fn a_server_that_is_killed_while_it_indexes_leaves_the_old_index_or_the_new_one(
     let mut now = 0;
     let mut unfinished = 0;
 
-    for (round, moment) in moments(15, 400_000).enumerate() {
-        let round = round + 1;
+    let mut delay = KillDelay::new(Duration::from_millis(400));
+    for round in 1..=15 {
         write(round);
         let mut server = place.server();
         server.call("status", &json!({}));
         server.send("index_repository", &index).unwrap();
-        std::thread::sleep(moment);
+        std::thread::sleep(delay.next());
         server.kill();
         let acknowledged = server
             .answer()
@@ -246,6 +267,7 @@ fn a_server_that_is_killed_while_it_indexes_leaves_the_old_index_or_the_new_one(
             !acknowledged || shown == round,
             "what was acknowledged is not there"
         );
+        delay.adapt(shown != round);
         unfinished += usize::from(shown != round);
         now = shown;
         assert_whole(&place.database());
