@@ -1,4 +1,4 @@
-//! Where there are no process groups, nobody ends programs in our place.
+//! Without process groups there is no supervisor: child programs outlive a killed process.
 
 use std::process::ExitCode;
 

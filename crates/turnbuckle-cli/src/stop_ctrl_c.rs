@@ -1,6 +1,6 @@
 //! Waits for Ctrl-C, where there are no other signals.
 
-/// Waits until we are told to stop.
+/// Waits for Ctrl-C.
 pub(crate) async fn stop() {
     let _ = tokio::signal::ctrl_c().await;
 }

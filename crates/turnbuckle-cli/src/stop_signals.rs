@@ -5,9 +5,9 @@ use std::future::pending;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Waits until we are told to stop: by Ctrl-C, SIGTERM, Ctrl-\\, or because the terminal is gone.
+/// Waits for a signal that ends the process: Ctrl-C, SIGTERM, Ctrl-\\, or the hangup of the terminal.
 ///
-/// A program that we started has a process group of its own, so nobody but us ends it. From the call on no signal is missed,
+/// A program that we started has a process group of its own, so only this process ends it. From the call on no signal is missed,
 /// also before the future is polled.
 pub(crate) fn stop() -> impl Future<Output = ()> {
     let interrupt = watch(SignalKind::interrupt());

@@ -81,7 +81,7 @@ impl ProcessObserver for Supervisor {
 }
 
 impl State {
-    /// Writes a line. A supervisor that is missing or gone is started, and is told of all groups.
+    /// Writes a line. Starts a supervisor if there is none, and registers all groups with it.
     fn tell(&mut self, line: &str) -> io::Result<()> {
         if let Some(process) = &mut self.process {
             if write(process, line).is_ok() {

@@ -107,7 +107,7 @@ pub(super) async fn told(visit: &Visit) -> Outcome {
 }
 
 fn binds(listed: &Listed, visit: &Visit) -> bool {
-    // The ledger has no rows of the first draft: it was spoken like the revision that came of it.
+    // The requirements have no rows for 2024-10-07; the next revision stands for it.
     let date = visit.revision.max(Revision::V2024_11_05).as_str();
     table::find(listed.row).is_some_and(|row| row.revisions.contains(&date))
 }
